@@ -1,0 +1,12 @@
+"""The driver: from sweep files to a report, one file per stop.
+
+The words are in ``workers.contract``. In the order in which the data moves:
+
+* Stage 1 ``manifest``: YAML files to checked, frozen values
+* Stage 2 ``plan``: a sweep to its lock, cells and attempts
+* Stage 3 ``queue``: attempts to leases
+* Stage 4 ``dispatch``: leases to nodes (``cluster`` starts and stops them)
+* Stage 5 and 6 are ``workers.node`` and ``workers.trial``
+* Stage 7 ``commit``: what nodes report, and what the store holds, to settled attempts
+* Stage 8 ``report``: settled attempts to tables and pages
+"""

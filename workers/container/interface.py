@@ -20,6 +20,10 @@ class ImageBuildError(ContainerError):
     """An image could not be built; the message ends with the builder's last lines."""
 
 
+class ContainerTimeoutError(ContainerError):
+    """A container that should have ended by now was killed by us."""
+
+
 class ContainerLostError(ContainerError):
     """A container that should run is gone, for no reason of ours."""
 
@@ -122,7 +126,8 @@ class Engine(Protocol):
         """Starts, waits, removes; gives the exit state and the end of its output (8 KiB).
 
         Raises:
-            ContainerError: it could not be started, or did not end in time (it is killed).
+            ContainerTimeoutError: it did not end in time; it was killed.
+            ContainerError: it could not be started.
         """
         ...
 

@@ -94,7 +94,8 @@ class RosterEntry(Strict):
     prompt: PromptFile
     persona: PromptFile | None = None
     skills: tuple[PromptFile, ...] = ()
-    generation: Generation
+    generation: Generation = Generation()
+    """Absent and empty are one condition: nothing is pinned."""
     budget: Budget = Budget()
     concurrency: PositiveInt = 1
     include_platform_prompt: bool | None = None
@@ -177,6 +178,9 @@ class Condition(Strict):
         data = self.model_dump(mode="json")
         for path in LATER_FIELDS:
             _drop_null(data, path)
+        if not data.get("environment", True):
+            # Empty says as little as absent, and Buzz's later revision agrees.
+            del data["environment"]
         return canonical_json(data)
 
     @property

@@ -50,7 +50,7 @@ class Endpoint(Strict):
         if self.api_key_env is None and self.provider != "scripted":
             raise ValueError(f"provider {self.provider!r} needs api_key_env")
         if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
-            raise ValueError(f"base_url {self.base_url!r} must start with http:// or https://")
+            raise ValueError("base_url must start with http:// or https://")
         for name in sorted(RESERVED_ENV & self.env.keys()):
             raise ValueError(f"env may not set {name}: the harness does")
         return self

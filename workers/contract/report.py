@@ -15,6 +15,8 @@ class Orders(Strict):
     """Driver to node: new leases, and what else to do. Receiving it renews every held lease."""
 
     generation: int
+    received: int = 0
+    """The number of the last answer that arrived: what it reported need not be sent again."""
     leases: tuple[Lease, ...] = ()
     cells: dict[str, CellSpec] = Field(default_factory=dict)
     """Cells that this node has not been given yet."""
@@ -28,10 +30,16 @@ class Progress(Strict):
     """Node to driver: what ended, what runs, what is free."""
 
     node: str
+    number: int = 0
+    """Grows with every answer of the node; what ended is repeated until it is acknowledged."""
+    generation: int = 0
+    """The highest driver generation that the node has seen; above the asker's: it is obsolete."""
     ended: tuple[TryRecord, ...] = ()
     """Tries that ended; those with verdict pass or fail are already committed."""
     superseded: tuple[str, ...] = ()
     """Attempts whose commit by another try was found in the store."""
+    late: tuple[TryRecord, ...] = ()
+    """Tries that ended after their lease: ``late.json`` is written, nothing is committed."""
     running: dict[str, str] = Field(default_factory=dict)
     """Attempt to phase."""
     free_slots: int

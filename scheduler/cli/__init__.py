@@ -1,0 +1,104 @@
+"""The command line ``apiary``: one module a command, loaded when it is called.
+
+A command parses, calls the library, prints. Data goes to standard output, words for people
+to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from scheduler.cli.exits import Exit
+
+COMMANDS: dict[str, str] = {
+    "run": "Run a sweep until every attempt is settled.",
+    "plan": "Show what a sweep would run, without running it.",
+    "resume": "Go on with a sweep that was interrupted.",
+    "status": "Show how far sweeps are.",
+    "show": "Show one attempt: transcript, dimensions, times, files.",
+    "report": "Score a sweep again and write its page.",
+    "tasks": "List the tasks of a data set.",
+    "doctor": "Check that this machine can run trials.",
+    "reap": "Remove what dead runs left in Docker.",
+    "model": "Serve a scripted model.",
+}
+"""Every command and its help line, in the order of a user's day. The module of a command
+bears its name; the table keeps ``apiary --help`` from loading all of them."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the table's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Loads a command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"scheduler.cli.{cmd_name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"scheduler.cli.{cmd_name}.command is no command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="apiary", prog_name="apiary")
+def apiary() -> None:
+    """Run benchmark sweeps of Buzz agents, and tell a weak model from a broken harness.
+
+    A sweep is named by its id, by any unique prefix of it, or as `latest`. Results live in a
+    store: `--store URL`, else $APIARY_STORE, else .apiary in the working directory.
+    """
+
+
+def run_cli(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line.
+
+    Returns:
+        The exit code; see ``Exit``.
+    """
+    try:
+        outcome = apiary.main(
+            args=None if arguments is None else list(arguments),
+            prog_name="apiary",
+            standalone_mode=False,
+        )
+    except click.exceptions.Abort:
+        return Exit.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door before the shell
+        return _fail(error)
+    return outcome if isinstance(outcome, int) else Exit.DONE
+
+
+def main() -> None:
+    """The entry point of the ``apiary`` script."""
+    sys.exit(run_cli())
+
+
+def _fail(error: BaseException) -> Exit:
+    # Here because the table knows every part of Apiary, and help should need none of them.
+    from scheduler.cli.failures import exit_of
+
+    code = exit_of(error)
+    if code is Exit.BUG:
+        traceback.print_exception(error)
+        click.echo("✗ this is a bug of Apiary; its traceback stands above", err=True)
+    elif str(error):
+        for line in str(error).splitlines():
+            click.echo(f"✗ {line}", err=True)
+    return code

@@ -1,0 +1,31 @@
+"""The one table from errors to exit codes."""
+
+from __future__ import annotations
+
+from scheduler.cli.exits import Exit, UsageFault
+from scheduler.errors import DriverError, IllegalMoveError
+from scheduler.lock import LockError
+from scheduler.manifest.faults import ManifestError
+from workers.container.interface import ContainerError
+from workers.contract.base import FormatError
+from workers.storage.interface import StoreError
+from workers.storage.open import StoreUrlError
+
+_CODES: tuple[tuple[type[BaseException], Exit], ...] = (
+    (IllegalMoveError, Exit.BUG),
+    (UsageFault, Exit.USAGE),
+    (ManifestError, Exit.USAGE),
+    (LockError, Exit.USAGE),
+    (StoreUrlError, Exit.USAGE),
+    (FormatError, Exit.INFRASTRUCTURE),
+    (StoreError, Exit.INFRASTRUCTURE),
+    (ContainerError, Exit.INFRASTRUCTURE),
+    (DriverError, Exit.INFRASTRUCTURE),
+    (KeyboardInterrupt, Exit.INTERRUPTED),
+)
+"""The first row that fits; an error without a row is a bug."""
+
+
+def exit_of(error: BaseException) -> Exit:
+    """The exit code that an error leads to."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.BUG)

@@ -1,0 +1,51 @@
+"""Options that several commands share, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from scheduler.settings import Settings, read_settings
+from workers.storage import Store, open_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(function: F) -> F:
+    """``--store URL``."""
+    return click.option(
+        "--store",
+        "store_url",
+        metavar="URL",
+        help="Where results live: file:///path or s3://bucket/prefix.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """``--json``."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON for machines on standard output."
+    )(function)
+
+
+def sweep_argument(function: F) -> F:
+    """A sweep by id, unique prefix, or ``latest``, which is the default."""
+    return click.argument("sweep", default="latest", metavar="[SWEEP]")(function)
+
+
+def opened(store_url: str | None, settings: Settings | None = None) -> Store:
+    """The store that a command works on."""
+    return open_store(store_url or (settings or read_settings()).store_url)
+
+
+def data_console() -> Console:
+    """Standard output, for tables that are a command's answer."""
+    return Console(highlight=False)
+
+
+def human_console() -> Console:
+    """Standard error, for progress and words."""
+    return Console(stderr=True, highlight=False)

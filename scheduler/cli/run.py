@@ -1,0 +1,61 @@
+"""``apiary run``: a sweep from its files to its report."""
+
+from __future__ import annotations
+
+import click
+
+from scheduler.cli.exits import Exit
+from scheduler.cli.options import human_console, json_option, store_option
+from scheduler.cli.plan import show_plan
+from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
+from scheduler.plan import BaseImage, Plan
+from scheduler.settings import read_settings
+
+
+@click.command("run")
+@sweep_flags
+@click.option("--dry-run", is_flag=True, help="Only show what would run, like `apiary plan`.")
+@click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    help="A running Ray cluster; otherwise Ray is started on this machine.",
+)
+@store_option
+@json_option
+def command(
+    flags: SweepFlags,
+    dry_run: bool,
+    ray_address: str | None,
+    store_url: str | None,
+    as_json: bool,
+) -> int:
+    """Run a sweep until every attempt is settled.
+
+    Give a sweep file, or --path with --manifest. Ctrl-C lets running trials finish and starts no
+    new ones; a second Ctrl-C ends them. `apiary resume` goes on from there.
+    """
+    settings = read_settings()
+    reference = settings.base_image
+    base = None if reference is None else BaseImage(reference=reference, digest=None)
+    plan = planned(flags, store_url, settings, base)
+    if dry_run:
+        show_plan(plan, as_json)
+        return Exit.DONE
+    if not as_json:
+        announce(plan)
+    # Here because Ray and Docker take a second to load, and a wrong file is told without them.
+    from scheduler.cli.running import Running, start_sweep
+
+    return start_sweep(plan, Running(flags.n_concurrent, ray_address, as_json))
+
+
+def announce(plan: Plan) -> None:
+    """Says in a line or two what is about to happen."""
+    human = human_console()
+    for warning in plan.warnings:
+        human.print(f"! {warning}", markup=False, soft_wrap=True)
+    human.print(
+        f"sweep {plan.sweep}: {len(plan.tasks)} tasks × {len(plan.conditions)} conditions, "
+        f"{len(plan.attempts)} attempts, store {plan.spec.store}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,139 @@
+"""The flags of a sweep, for ``run`` and ``plan``: a sweep file, or what stands for one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from scheduler.cli.exits import UsageFault
+from scheduler.manifest import LoadedSweep, Overrides, load_sweep, sweep_from_flags
+from scheduler.plan import BaseImage, Plan, make_plan
+from scheduler.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.argument("sweep_file", required=False, type=click.Path(path_type=Path)),
+    click.option("--path", type=click.Path(path_type=Path), help="Folder of tasks, or one task's."),
+    click.option(
+        "--manifest",
+        "manifests",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Condition manifest; may be repeated. Needed with --path.",
+    ),
+    click.option("--endpoint-config", metavar="FILE", help="Endpoint file, JSON or YAML."),
+    click.option(
+        "--layer",
+        type=click.Choice(["regression", "workflow"]),
+        help="Only tasks of this layer.",
+    ),
+    click.option(
+        "-k",
+        "--attempts",
+        type=click.IntRange(min=1),
+        help="Attempts of every task; otherwise each layer has its own.",
+    ),
+    click.option("-i", "--include-task", multiple=True, metavar="GLOB", help="Only these tasks."),
+    click.option("-x", "--exclude-task", multiple=True, metavar="GLOB", help="Not these tasks."),
+    click.option(
+        "-n",
+        "--n-concurrent",
+        type=click.IntRange(min=1),
+        help="Trials at once on each node; otherwise by its cores and memory.",
+    ),
+    click.option(
+        "--network",
+        type=click.Choice(["declared", "sealed"]),
+        help="What tasks declare, or no network for any container.",
+    ),
+    click.option("--name", help="The sweep's name; its id is this and the start."),
+    click.option("--seed", type=click.IntRange(min=0), help="Of scripted models."),
+)
+
+
+@dataclass(frozen=True)
+class SweepFlags:
+    """What was said of the sweep on the command line."""
+
+    sweep_file: Path | None
+    path: Path | None
+    manifests: tuple[Path, ...]
+    endpoint_config: str | None
+    layer: str | None
+    attempts: int | None
+    include_task: tuple[str, ...]
+    exclude_task: tuple[str, ...]
+    n_concurrent: int | None
+    network: str | None
+    name: str | None
+    seed: int | None
+
+    def load(self, store_url: str | None) -> LoadedSweep:
+        """The sweep that is meant.
+
+        Raises:
+            UsageFault: neither a file nor ``--path`` was given, or both.
+            ManifestError: with every fault of file and flags.
+        """
+        overrides = Overrides(
+            name=self.name,
+            layer=self.layer,
+            attempts=self.attempts,
+            include=self.include_task,
+            exclude=self.exclude_task,
+            endpoint_config=self.endpoint_config,
+            network=self.network,
+            store=store_url,
+            seed=self.seed,
+        )
+        if self.sweep_file is not None:
+            if self.path is not None or self.manifests:
+                raise UsageFault(
+                    f"{self.sweep_file} says which tasks and conditions: "
+                    "leave out --path and --manifest, or the file"
+                )
+            return load_sweep(self.sweep_file, overrides)
+        if self.path is None:
+            raise UsageFault("say what to run: a sweep file, or --path with --manifest")
+        if not self.manifests:
+            raise UsageFault("--path needs at least one --manifest, a condition")
+        return sweep_from_flags(self.path, self.manifests, overrides)
+
+
+def sweep_flags(function: F) -> F:
+    """Adds the flags; the function gets them together as ``flags``."""
+
+    @functools.wraps(function)
+    def gathered(**given: Any) -> Any:
+        names = SweepFlags.__dataclass_fields__
+        flags = SweepFlags(**{name: given.pop(name) for name in names})
+        return function(flags=flags, **given)
+
+    for option in reversed(_OPTIONS):
+        gathered = option(gathered)
+    return gathered  # type: ignore[return-value]  # same signature but for the gathered flags
+
+
+def planned(
+    flags: SweepFlags, store_url: str | None, settings: Settings, base_image: BaseImage | None
+) -> Plan:
+    """The plan of the sweep that is meant, starting now.
+
+    Raises:
+        UsageFault: the flags do not say what to run.
+        ManifestError: with every fault of every file.
+    """
+    return make_plan(
+        flags.load(store_url),
+        started_at=datetime.now(UTC),
+        environment={"APIARY_STORE": settings.store_url, **settings.environment},
+        base_image=base_image,
+        n_concurrent=flags.n_concurrent,
+    )

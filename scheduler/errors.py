@@ -1,0 +1,51 @@
+"""What can go wrong in the driver.
+
+::
+
+    DriverError
+    ├── IllegalMoveError      the queue was asked for a move that its table does not have
+    ├── ClusterError          Ray could not be started, reached or used
+    ├── DriverClaimError      no driver generation could be claimed in the store
+    └── NodeError             an exchange with a node gave no answer
+        ├── NodeLostError     the node is dead for certain
+        └── NodeSilentError   it may live: its leases run until their term is over
+"""
+
+from __future__ import annotations
+
+
+class DriverError(Exception):
+    """Root of the driver's own errors."""
+
+
+class IllegalMoveError(DriverError):
+    """An attempt cannot go from one state to the other: a bug of ours."""
+
+    def __init__(self, attempt: str, source: str, target: str) -> None:
+        super().__init__(f"attempt {attempt} cannot go from {source} to {target}")
+        self.attempt = attempt
+
+
+class ClusterError(DriverError):
+    """Ray could not be started, reached or used; the message says where to look."""
+
+
+class DriverClaimError(DriverError):
+    """No driver generation could be claimed in the store."""
+
+
+class NodeError(DriverError):
+    """An exchange with a node gave no answer."""
+
+    def __init__(self, node: str, reason: str) -> None:
+        super().__init__(f"node {node}: {reason}")
+        self.node = node
+        self.reason = reason
+
+
+class NodeLostError(NodeError):
+    """The node is dead for certain: nothing on it can still commit."""
+
+
+class NodeSilentError(NodeError):
+    """The node did not answer; it may still run what it holds, until its leases end."""

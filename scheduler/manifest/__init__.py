@@ -1,0 +1,51 @@
+"""Stage 1, manifest: files -> LoadedSweep.
+
+YAML, JSON and TOML files become checked, frozen values, or one error that lists every
+fault with file, line, field, expectation and nearest right name. ``sweep`` reads a sweep
+file or the flags that stand for one; ``selection``, ``condition`` and ``endpoints`` read
+what it names; ``check`` holds each document against its strict model.
+"""
+
+from scheduler.manifest.condition import LoadedCondition, load_condition
+from scheduler.manifest.endpoints import (
+    LoadedEndpoints,
+    find_endpoint_file,
+    load_endpoints,
+    missing_keys,
+    open_endpoints,
+)
+from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault
+from scheduler.manifest.selection import ChosenTask, choose_tasks
+from scheduler.manifest.sweep import (
+    LoadedSweep,
+    Overrides,
+    Scoring,
+    SweepBudget,
+    SweepFile,
+    load_sweep,
+    sweep_from_flags,
+)
+from scheduler.manifest.task import load_task
+
+__all__ = [
+    "ChosenTask",
+    "FaultList",
+    "LoadedCondition",
+    "LoadedEndpoints",
+    "LoadedSweep",
+    "ManifestError",
+    "ManifestFault",
+    "Overrides",
+    "Scoring",
+    "SweepBudget",
+    "SweepFile",
+    "choose_tasks",
+    "find_endpoint_file",
+    "load_condition",
+    "load_endpoints",
+    "load_sweep",
+    "load_task",
+    "missing_keys",
+    "open_endpoints",
+    "sweep_from_flags",
+]

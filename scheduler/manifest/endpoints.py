@@ -1,0 +1,95 @@
+"""Endpoint files: where models are reached, and which variables must hold their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from scheduler.manifest.check import check
+from scheduler.manifest.document import Document
+from scheduler.manifest.faults import ManifestError, ManifestFault
+from scheduler.manifest.files import read_document
+from workers.contract.endpoint import Endpoint, EndpointFile
+
+
+@dataclass(frozen=True)
+class LoadedEndpoints:
+    """An endpoint file that can be used."""
+
+    endpoints: dict[str, Endpoint]
+    path: Path
+    document: Document
+
+
+def load_endpoints(path: Path) -> dict[str, Endpoint]:
+    """The endpoints of a file by name.
+
+    Raises:
+        ManifestError: as ``open_endpoints``.
+    """
+    return open_endpoints(path).endpoints
+
+
+def open_endpoints(path: Path) -> LoadedEndpoints:
+    """Reads an endpoint file, JSON or YAML.
+
+    Faults never quote a value of it: a key may have been written where its variable's name
+    belongs.
+
+    Raises:
+        ManifestError: with every fault of the file.
+    """
+    document = read_document(path)
+    endpoints = check(EndpointFile, document, show_values=False).root
+    faults = list(_url_faults(document, endpoints))
+    if faults:
+        raise ManifestError(faults)
+    return LoadedEndpoints(endpoints, path, document)
+
+
+def missing_keys(
+    loaded: LoadedEndpoints, used: Iterable[str], environment: Mapping[str, str]
+) -> tuple[ManifestFault, ...]:
+    """A fault for every endpoint in use whose key variable is not set, or is empty."""
+    faults = []
+    for name in used:
+        endpoint = loaded.endpoints.get(name)
+        variable = None if endpoint is None else endpoint.api_key_env
+        if variable is not None and not environment.get(variable):
+            message = f"the environment variable {variable} must hold the key of {name!r}"
+            faults.append(loaded.document.fault((name, "api_key_env"), f"{message}; it is not set"))
+    return tuple(faults)
+
+
+def find_endpoint_file(name: str, folder: Path) -> Path | None:
+    """The first shipped endpoint file (by name of file) that has an endpoint of that name."""
+    for path in sorted(folder.glob("*")):
+        if path.suffix.lower() not in (".json", ".yaml", ".yml"):
+            continue
+        try:
+            endpoints = load_endpoints(path)
+        except ManifestError:
+            # A file that was not asked for: its faults are told to who uses it.
+            continue
+        if name in endpoints:
+            return path
+    return None
+
+
+def _url_faults(document: Document, endpoints: Mapping[str, Endpoint]) -> Iterator[ManifestFault]:
+    for name, endpoint in endpoints.items():
+        if endpoint.base_url is None:
+            continue
+        try:
+            parts = urlsplit(endpoint.base_url)
+            sound = bool(parts.hostname) and parts.port != 0
+            secret = parts.username or parts.password or parts.query or parts.fragment
+        except ValueError:
+            sound, secret = False, None
+        if secret:
+            message = "a base URL may hold no user, password, query or fragment: it is recorded"
+            yield document.fault((name, "base_url"), message)
+        elif not sound:
+            yield document.fault((name, "base_url"), "expected a URL with a host")

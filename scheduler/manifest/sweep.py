@@ -1,0 +1,203 @@
+"""A sweep file: which tasks, under which conditions, how often, and by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from scheduler.manifest.check import check
+from scheduler.manifest.document import Document
+from scheduler.manifest.faults import ManifestError, Place
+from scheduler.manifest.files import read_document
+from scheduler.manifest.roots import find_manifests, shipped_endpoints
+from workers.contract.base import Strict
+from workers.contract.condition import NonEmpty, PositiveFloat, PositiveInt
+from workers.contract.spec import Limits
+from workers.contract.task import Layer
+
+DEFAULT_ENDPOINTS = "anthropic-live.json"
+"""The shipped endpoint file that is used where none is named (as in Buzz)."""
+
+_NO_ORACLE = (
+    "an oracle plays a task's solution, and these tasks ship none: "
+    "it would replace the agent whose messages are the evidence"
+)
+
+
+class TaskChoice(Strict):
+    """Which tasks: all of a data set, less what the globs leave out.
+
+    A glob with a ``/`` is matched against a task's whole name, any other against its bare
+    name and its folder's name.
+    """
+
+    path: NonEmpty | None = None
+    """A data set's folder or one task's; null: ``tasks`` of the manifests folder."""
+    include: tuple[NonEmpty, ...] = ()
+    """Empty: all."""
+    exclude: tuple[NonEmpty, ...] = ()
+
+
+class Scoring(Strict):
+    """How attempts become a score; frozen in the lock."""
+
+    rule: Literal["strict", "valid_only"] = "strict"
+    """``strict``: an invalid attempt counts as failed; ``valid_only``: it is left out."""
+    coverage_gate: Annotated[float, Field(ge=0, le=1)] = 0.9
+    """Below this share of valid attempts there is no headline, only bounds."""
+
+
+class SweepBudget(Strict):
+    """What a whole sweep may spend; null is no limit."""
+
+    max_cost_usd: PositiveFloat | None = None
+    max_calls: PositiveInt | None = None
+    max_input_tokens: PositiveInt | None = None
+    max_output_tokens: PositiveInt | None = None
+
+
+class SweepFile(Strict):
+    """A sweep file, schema version 1. Relative paths start at the file's folder."""
+
+    schema_version: Literal[1] = 1
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+    """The sweep's id is this and its UTC start."""
+    tasks: TaskChoice = TaskChoice()
+    layer: Layer | None = None
+    """Null: tasks of every layer."""
+    attempts: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """k of every task; null: what each task's own layer has."""
+    conditions: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
+    """Paths of condition manifests."""
+    endpoints: NonEmpty | None = None
+    """Path of the endpoint file; null: the shipped ``anthropic-live.json``."""
+    agent: Literal["reference"] = "reference"
+    relay: Literal["embedded"] = "embedded"
+    network: Literal["declared", "sealed"] = "declared"
+    """``declared``: each task's own request; ``sealed``: no container has a network."""
+    store: NonEmpty | None = None
+    """URL of the store; null: what the command line or the environment says."""
+    scoring: Scoring = Scoring()
+    limits: Limits = Limits()
+    budget: SweepBudget = SweepBudget()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line says in place of a sweep file; null and empty say nothing."""
+
+    name: str | None = None
+    layer: str | None = None
+    attempts: int | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    endpoint_config: str | None = None
+    """A path that starts at the working directory, wherever the sweep file is."""
+    network: str | None = None
+    store: str | None = None
+    seed: int | None = None
+
+    def places(self) -> dict[Place, tuple[str, Any]]:
+        """Place in a sweep file to (flag, value), of what was said."""
+        said: dict[Place, tuple[str, Any]] = {
+            ("name",): ("--name", self.name),
+            ("layer",): ("--layer", self.layer),
+            ("attempts",): ("--attempts", self.attempts),
+            ("tasks", "include"): ("--include-task", list(self.include) or None),
+            ("tasks", "exclude"): ("--exclude-task", list(self.exclude) or None),
+            ("endpoints",): ("--endpoint-config", self.endpoint_config),
+            ("network",): ("--network", self.network),
+            ("store",): ("--store", self.store),
+            ("seed",): ("--seed", self.seed),
+        }
+        return {place: pair for place, pair in said.items() if pair[1] is not None}
+
+
+@dataclass(frozen=True)
+class LoadedSweep:
+    """A checked sweep file and where its paths start."""
+
+    file: SweepFile
+    folder: Path
+    manifests: Path
+    """The folder of tasks, conditions and the verifier kit."""
+    document: Document
+
+    @property
+    def tasks_path(self) -> Path:
+        """A data set's folder, or one task's."""
+        path = self.file.tasks.path
+        return self.manifests / "tasks" if path is None else self.folder / path
+
+    @property
+    def condition_paths(self) -> tuple[Path, ...]:
+        """The condition manifests in order."""
+        return tuple(self.folder / path for path in self.file.conditions)
+
+    @property
+    def endpoints_path(self) -> Path:
+        """The endpoint file."""
+        if self.file.endpoints is None:
+            return shipped_endpoints(self.manifests) / DEFAULT_ENDPOINTS
+        by_flag = ("endpoints",) in self.document.flags
+        return (Path() if by_flag else self.folder) / self.file.endpoints
+
+
+def load_sweep(
+    path: Path, overrides: Overrides | None = None, manifests: Path | None = None
+) -> LoadedSweep:
+    """Reads a sweep file, the command line laid over it.
+
+    Raises:
+        ManifestError: with every fault of the file and the flags.
+    """
+    document = read_document(path)
+    if overrides is not None and isinstance(document.data, dict):
+        document = document.with_flags(overrides.places())
+    return _loaded(document, path.parent, manifests or find_manifests(path.parent))
+
+
+def sweep_from_flags(
+    path: Path,
+    conditions: tuple[Path, ...],
+    overrides: Overrides | None = None,
+    manifests: Path | None = None,
+) -> LoadedSweep:
+    """The sweep that a file with these contents would give.
+
+    Args:
+        path: ``--path``, a data set's folder or one task's.
+        conditions: every ``--manifest``; at least one is needed.
+        overrides: the other flags. Without a name the sweep bears its only condition's,
+            or that of the folder.
+        manifests: the manifests folder; by default the one that ``path`` belongs to.
+
+    Raises:
+        ManifestError: with every fault of the flags.
+    """
+    given = overrides or Overrides()
+    only = conditions[0].stem if len(conditions) == 1 else path.resolve().name
+    places: dict[Place, tuple[str, Any]] = {
+        ("name",): ("--name", _slug(only)),
+        ("tasks", "path"): ("--path", str(path)),
+        ("conditions",): ("--manifest", [str(each) for each in conditions]),
+    }
+    document = Document("command line", {}).with_flags({**places, **given.places()})
+    return _loaded(document, Path(), manifests or find_manifests(path))
+
+
+def _loaded(document: Document, folder: Path, manifests: Path) -> LoadedSweep:
+    data: Mapping[str, Any] = document.data if isinstance(document.data, dict) else {}
+    if data.get("agent") == "oracle":
+        raise ManifestError([document.fault(("agent",), _NO_ORACLE)])
+    return LoadedSweep(check(SweepFile, document), folder, manifests, document)
+
+
+def _slug(text: str) -> str:
+    kept = "".join(sign if sign.isalnum() or sign in "._-" else "-" for sign in text.lower())
+    return kept.encode("ascii", "ignore").decode().strip("._-")[:64] or "sweep"

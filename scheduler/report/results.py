@@ -1,0 +1,65 @@
+"""What a sweep left behind, cell by cell: the input of scoring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workers.contract.outcome import Verdict
+from workers.contract.result import TryRecord
+
+
+@dataclass(frozen=True)
+class AttemptResults:
+    """One attempt of a cell."""
+
+    attempt: str
+    index: int
+    result: TryRecord | None
+    """The committed try; null while there is none, or if no try ever counted."""
+    tries: tuple[TryRecord, ...]
+    """Every try that ended, in the order of their epochs."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the attempt is settled as a pass."""
+        return self.result is not None and self.result.verdict is Verdict.PASS
+
+    @property
+    def last(self) -> TryRecord | None:
+        """The record that says how the attempt stands: its result, else its last try."""
+        return self.result or (self.tries[-1] if self.tries else None)
+
+
+@dataclass(frozen=True)
+class CellResults:
+    """One task under one condition, with every attempt that the locks plan."""
+
+    cell: str
+    condition: str
+    """The condition's name."""
+    condition_digest: str
+    task: str
+    """The task's whole name."""
+    layer: str
+    attempts: tuple[AttemptResults, ...]
+
+
+@dataclass(frozen=True)
+class SweepResults:
+    """A sweep's cells in the order of its locks."""
+
+    sweep: str
+    rule: str
+    """What a missing attempt counts as in the headline."""
+    coverage_gate: float
+    cells: tuple[CellResults, ...]
+
+    @property
+    def settled(self) -> int:
+        """Attempts with a result."""
+        return sum(a.result is not None for cell in self.cells for a in cell.attempts)
+
+    @property
+    def planned(self) -> int:
+        """All attempts of all locks."""
+        return sum(len(cell.attempts) for cell in self.cells)

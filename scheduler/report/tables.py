@@ -1,0 +1,180 @@
+"""A ``Summary`` as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from scheduler.report.names import short_name
+from scheduler.report.summary import CellScore, ConditionScore, IntervalScore, Rates, Summary
+
+WIDE = 6
+"""Up to this many conditions stand side by side, one column each."""
+
+MAX_CAUSES = 20
+"""Rows of the table of causes; the page has all."""
+
+
+def closing_tables(summary: Summary) -> RenderableType:
+    """All that a finished sweep has to say, in the order in which it is read."""
+    parts: list[RenderableType] = []
+    for layer, table in (("regression", _regression(summary)), ("workflow", _workflow(summary))):
+        if any(cell.layer == layer for cell in summary.cells):
+            parts.append(table)
+    parts.append(_conditions(summary))
+    if summary.causes:
+        parts.append(_causes(summary))
+    parts.extend(Text(f"! {note}", style="yellow") for note in summary.notes)
+    parts.extend(_withheld(summary.conditions))
+    return Group(*parts)
+
+
+def rate_text(rate: float | None) -> str:
+    """A rate as a percentage, or a dash where there is none."""
+    return "-" if rate is None else f"{rate:.1%}"
+
+
+def interval_text(interval: IntervalScore | None) -> str:
+    """An interval as ``[12.3%, 45.6%]``."""
+    return "-" if interval is None else f"[{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def _regression(summary: Summary) -> Table:
+    """One row per behaviour; regression rates are never averaged."""
+    cells = [cell for cell in summary.cells if cell.layer == "regression"]
+    return _cell_table(summary, cells, "Regression: behaviours kept (passed/attempts)")
+
+
+def _cell_table(summary: Summary, cells: Sequence[CellScore], title: str) -> Table:
+    """Tasks by conditions where the conditions fit side by side, else a row per cell."""
+    names = list(dict.fromkeys(condition.condition for condition in summary.conditions))
+    table = _table(title, "task")
+    if len(names) > WIDE:
+        table.add_column("condition")
+        table.add_column("passed")
+        for cell in cells:
+            table.add_row(short_name(cell.task), cell.condition, _cell_text(cell))
+        return table
+    for name in names:
+        table.add_column(name)
+    found = {(cell.task, cell.condition): cell for cell in cells}
+    for task in dict.fromkeys(cell.task for cell in cells):
+        row = [found.get((task, name)) for name in names]
+        table.add_row(short_name(task), *(Text("-") if c is None else _cell_text(c) for c in row))
+    return table
+
+
+def _cell_text(cell: CellScore) -> Text:
+    """``✓ 3/3``, ``✗ 0/3`` with the dimensions that were lost, ``? 1/3`` where some are missing."""
+    rates = cell.rates
+    counts = f"{rates.passed}/{rates.planned}"
+    if rates.invalid:
+        text = Text(f"? {counts}, {rates.invalid} invalid", style="yellow")
+    elif rates.passed == rates.planned:
+        text = Text(f"✓ {counts}", style="green")
+    else:
+        text = Text(f"✗ {counts}", style="red")
+    if cell.lost_dimensions:
+        text.append("\n" + ", ".join(cell.lost_dimensions), style="dim")
+    return text
+
+
+def _workflow(summary: Summary) -> Group:
+    cells = [cell for cell in summary.cells if cell.layer == "workflow"]
+    table = _table("Workflow: pass rate, mean over tasks, with 95 % interval", "condition")
+    for heading in ("pass rate", "95 % interval", "bounds", "tasks", "pass@k", "pass^k"):
+        table.add_column(heading, justify="right")
+    for condition in summary.conditions:
+        if condition.workflow is not None:
+            table.add_row(condition.condition, *_workflow_row(condition, summary.rule))
+    return Group(table, _cell_table(summary, cells, "Workflow tasks (passed/attempts)"))
+
+
+def _workflow_row(condition: ConditionScore, rule: str) -> Iterable[str | Text]:
+    score = condition.workflow
+    if score is None:
+        return
+    if condition.headline:
+        yield Text(rate_text(score.figure(rule)), style="bold")
+        yield interval_text(score.interval)
+    else:
+        yield Text("withheld", style="yellow")
+        yield "-"
+    yield f"{score.low:.1%} … {score.high:.1%}"
+    yield (
+        str(score.tasks)
+        if score.tasks == score.tasks_valid
+        else (f"{score.tasks_valid} of {score.tasks}")
+    )
+    last = score.k[-1] if score.k and condition.headline else None
+    yield "-" if last is None else f"@{last.k} {last.pass_at:.1%} ({last.tasks} tasks)"
+    yield "-" if last is None else f"^{last.k} {last.pass_all:.1%}"
+
+
+def _conditions(summary: Summary) -> Table:
+    table = _table("Attempts", "condition")
+    for heading in ("planned", "passed", "failed", "invalid", "coverage", "tries", "cost"):
+        table.add_column(heading, justify="right")
+    for condition in summary.conditions:
+        rates = condition.rates
+        table.add_row(
+            condition.condition,
+            str(rates.planned),
+            Text(str(rates.passed), style="green" if rates.passed else ""),
+            Text(str(rates.failed), style="red" if rates.failed else ""),
+            Text(str(rates.invalid), style="yellow" if rates.invalid else ""),
+            Text(f"{rates.coverage:.0%}", style="" if condition.headline else "yellow"),
+            _tries_text(rates),
+            _cost_text(condition),
+        )
+    return table
+
+
+def _tries_text(rates: Rates) -> str:
+    return (
+        f"{rates.tries} ({rates.invalid_tries} invalid)"
+        if rates.invalid_tries
+        else str(rates.tries)
+    )
+
+
+def _cost_text(condition: ConditionScore) -> str:
+    """Dollars; a call whose cost nobody reported makes the sum a lower bound."""
+    spent = condition.spent
+    return f"{'≥ ' if spent.unknown_cost_calls else ''}${spent.cost_usd:.4f}"
+
+
+def _causes(summary: Summary) -> Table:
+    table = _table("What was not a pass (tries)", "blame")
+    for heading in ("cause", "condition", "task", "tries", "example"):
+        table.add_column(heading, justify="right" if heading == "tries" else "left")
+    for row in summary.causes[:MAX_CAUSES]:
+        table.add_row(
+            row.blame,
+            row.cause,
+            row.condition,
+            short_name(row.task),
+            str(row.tries),
+            row.example[:12],
+        )
+    left = len(summary.causes) - MAX_CAUSES
+    if left > 0:
+        table.add_row("…", f"{left} more rows in the report", "", "", "", "")
+    return table
+
+
+def _withheld(conditions: Sequence[ConditionScore]) -> list[Text]:
+    return [
+        Text(f"! {each.condition}: no headline, only bounds: {each.withheld}", style="yellow")
+        for each in conditions
+        if not each.headline
+    ]
+
+
+def _table(title: str, first: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    table.add_column(first, overflow="fold")
+    return table

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from workers.container import ownership
+
+
+def test_this_process_is_not_gone() -> None:
+    assert not ownership.is_gone(ownership.this_process())
+
+
+def test_a_process_that_ended_is_gone_and_so_is_one_whose_pid_was_used_again() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = f"{process.pid}:{ownership.start_time(process.pid)}:{ownership.pid_namespace()}"
+    assert not ownership.is_gone(owner)
+    process.communicate(b"\n")
+    assert ownership.is_gone(owner)
+    assert ownership.is_gone(f"{os.getpid()}:1:{ownership.pid_namespace()}")
+
+
+@pytest.mark.parametrize(
+    "owner", ["", "1", "1:2", "x:y:z", f"{2**22 + 1}:1:0", "1:1:1", f"-1:1:{os.getpid()}"]
+)
+def test_what_cannot_be_judged_from_here_is_not_gone(owner: str) -> None:
+    assert not ownership.is_gone(owner)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workers.container.interface import ContainerError, ContainerSpec, Mount
+from workers.container.settings import NETWORK, container_body
+
+
+def make(**options: object) -> ContainerSpec:
+    return ContainerSpec(**{"image": "sha256:1", "command": ["a", "b"], "labels": {}} | options)
+
+
+def test_the_command_replaces_entrypoint_and_command() -> None:
+    body = container_body(make(), {})
+    assert (body["Entrypoint"], body["Cmd"]) == (["a"], ["b"])
+
+
+def test_limits_are_given_in_the_units_of_the_engine() -> None:
+    host = container_body(make(cpus=2, memory_mb=3, pids=4), {})["HostConfig"]
+    assert host["NanoCpus"] == 2_000_000_000
+    assert host["Memory"] == host["MemorySwap"] == 3 * 1024 * 1024
+    assert host["PidsLimit"] == 4
+
+
+def test_a_hardened_container_has_no_privileges() -> None:
+    host = container_body(make(), {})["HostConfig"]
+    assert (host["CapDrop"], host["SecurityOpt"]) == (["ALL"], ["no-new-privileges"])
+    host = container_body(make(harden=False), {})["HostConfig"]
+    assert not {"CapDrop", "SecurityOpt"} & host.keys()
+
+
+def test_the_network_is_none_unless_public() -> None:
+    assert container_body(make(), {})["HostConfig"]["NetworkMode"] == "none"
+    assert container_body(make(network="public"), {})["HostConfig"]["NetworkMode"] == NETWORK
+
+
+def test_labels_are_those_given_beside_the_spec() -> None:
+    assert container_body(make(labels={"ignored": "1"}), {"all": "2"})["Labels"] == {"all": "2"}
+
+
+def test_mounts_are_read_only_unless_said() -> None:
+    mounts = [Mount(Path("/a"), "/b"), Mount(Path("/c"), "/d", read_only=False)]
+    told = container_body(make(mounts=mounts), {})["HostConfig"]["Mounts"]
+    assert [mount["ReadOnly"] for mount in told] == [True, False]
+    assert {mount["Type"] for mount in told} == {"bind"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"command": []},
+        {"cpus": 0},
+        {"memory_mb": 0},
+        {"pids": -1},
+        {"mounts": [Mount(Path("relative"), "/b")]},
+        {"mounts": [Mount(Path("/a"), "relative")]},
+    ],
+)
+def test_the_impossible_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ContainerError, match="sha256:1"):
+        container_body(make(**options), {})
+
+
+@pytest.mark.parametrize(("name", "value"), [("", "secret"), ("=x", "secret"), ("X", "secret\0")])
+def test_a_refused_variable_is_not_shown(name: str, value: str) -> None:
+    with pytest.raises(ContainerError) as caught:
+        container_body(make(environment={name: value}), {})
+    assert "secret" not in str(caught.value)

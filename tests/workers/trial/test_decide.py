@@ -1,0 +1,188 @@
+"""From facts to outcomes: each cause, and the order among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.workers.trial.builders import TASK_EVENT, USER, evidence, message
+from workers.container.interface import ExitState
+from workers.contract.evidence import Evidence
+from workers.contract.outcome import Blame, Cause, Verdict
+from workers.gateway import CallResult, LedgerLine
+from workers.nostr.event import Event
+from workers.nostr.keys import Keypair
+from workers.trial.decide import after_verification, before_verification
+from workers.trial.handoff import Collected, Driven, Ending, Frozen, Unverified, Verified
+
+PASSED = Verified(reward=1.0, dimensions={})
+FAILED = Verified(reward=0.0, dimensions={"everything": 1.0})
+SILENT = evidence(message(TASK_EVENT, USER))
+
+
+def driven(ending: Ending = Ending.TURN_ENDED, seconds: float = 10.0) -> Driven:
+    return Driven(
+        task_event=Event.sign(Keypair.generate(), 9, (), "task", 1_800_000_000),
+        scripted=(),
+        ending=ending,
+        detail="detail",
+        completion_message_id=None,
+        started_s=1.0,
+        seconds=seconds,
+        silences=(),
+    )
+
+
+def frozen(oom_events: int = 0, **exits: int | None) -> Frozen:
+    return Frozen(exit_state=ExitState(137, False), oom_events=oom_events, agent_exits=exits)
+
+
+def line(
+    number: int, result: CallResult, started_s: float = 1.0, seconds: float = 1.0
+) -> LedgerLine:
+    values: dict[str, Any] = dict.fromkeys(LedgerLine.model_fields)
+    values.update(
+        request=number,
+        endpoint="e",
+        started_s=started_s,
+        seconds=seconds,
+        result=result,
+        streamed=False,
+    )
+    return LedgerLine.model_validate(values)
+
+
+def collected(*ledger: LedgerLine, record: Evidence | None = None, unsound: str = "") -> Collected:
+    return Collected(
+        evidence=record or evidence(), evidence_digest="d", ledger=ledger, unsound=unsound
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "ice", "cause"),
+    [
+        (Ending.CONTAINER_ENDED, frozen(), Cause.CONTAINER_LOST),
+        (Ending.CONTAINER_ENDED, frozen(solo=1), Cause.AGENT_DIED),
+        (Ending.CONTAINER_ENDED, frozen(1), Cause.AGENT_OOM),
+        (Ending.AGENT_EXITED, frozen(solo=0), Cause.AGENT_DIED),
+        (Ending.AGENT_EXITED, frozen(1, solo=137), Cause.AGENT_OOM),
+    ],
+)
+def test_a_death_is_judged_by_its_counters(ending: Ending, ice: Frozen, cause: Cause) -> None:
+    outcome = before_verification(driven(ending), ice, collected(), "solo-1")
+    assert outcome is not None
+    assert outcome.cause is cause
+
+
+def test_a_handled_oom_of_a_child_is_no_cause() -> None:
+    assert before_verification(driven(), frozen(3), collected(), "solo-1") is None
+
+
+@pytest.mark.parametrize(
+    ("result", "cause"),
+    [
+        (CallResult.RATE_LIMITED, Cause.RATE_LIMITED),
+        (CallResult.PROVIDER_5XX, Cause.PROVIDER_5XX),
+        (CallResult.PROVIDER_AUTH, Cause.PROVIDER_AUTH),
+        (CallResult.PROVIDER_UNREACHABLE, Cause.PROVIDER_UNREACHABLE),
+        (CallResult.PROVIDER_MALFORMED, Cause.PROVIDER_MALFORMED),
+    ],
+)
+def test_a_provider_that_fails_to_the_end_is_to_blame(result: CallResult, cause: Cause) -> None:
+    ledger = (line(1, CallResult.OK), line(2, result, 5.0, 1.0))
+    outcome = before_verification(
+        driven(Ending.TURN_FAILED), frozen(), collected(*ledger), "solo-1"
+    )
+    assert outcome is not None
+    assert outcome.cause is cause
+    assert outcome.verdict is Verdict.INVALID
+    assert outcome.blame is Blame.PROVIDER
+
+
+@pytest.mark.parametrize(
+    ("seconds", "failures", "invalid"),
+    [
+        # (started, seconds) of the failures; the drive starts at 1 s of the ledger's clock.
+        (100.0, [(80.0, 1.0)], True),  # the run ended within 30 s of it
+        (100.0, [(10.0, 1.0)], False),  # long ago, and a small share
+        (100.0, [(10.0, 1.0), (60.0, 5.0)], True),  # 55 s of 100 s
+        (100.0, [(10.0, 1.0), (50.0, 5.0)], False),  # 45 s of 100 s
+    ],
+)
+def test_the_provider_rule_has_two_ways(
+    seconds: float, failures: list[tuple[float, float]], invalid: bool
+) -> None:
+    ledger = [line(n, CallResult.PROVIDER_5XX, *times) for n, times in enumerate(failures, 1)]
+    outcome = before_verification(
+        driven(Ending.TIMEOUT, seconds), frozen(), collected(*ledger), "solo-1"
+    )
+    assert (outcome is not None) is invalid
+
+
+def test_a_success_after_failures_clears_the_provider() -> None:
+    ledger = (line(1, CallResult.PROVIDER_5XX, 9.0), line(2, CallResult.OK, 10.0))
+    assert before_verification(driven(), frozen(), collected(*ledger), "solo-1") is None
+
+
+def test_what_our_freeze_cut_says_nothing_of_the_provider() -> None:
+    ledger = (line(1, CallResult.RATE_LIMITED, 9.0), line(2, CallResult.CUT, 10.0))
+    outcome = before_verification(driven(), frozen(), collected(*ledger), "solo-1")
+    assert outcome is not None
+    assert outcome.cause is Cause.RATE_LIMITED
+
+
+def test_unsound_evidence_is_the_harness() -> None:
+    outcome = before_verification(driven(), frozen(), collected(unsound="a fault"), "solo-1")
+    assert outcome is not None
+    assert (outcome.cause, outcome.blame) == (Cause.EVIDENCE_UNSOUND, Blame.HARNESS)
+
+
+def test_a_pass_has_no_blame_and_no_cause() -> None:
+    outcome = after_verification(driven(), collected(), PASSED)
+    assert (outcome.verdict, outcome.blame, outcome.cause) == (
+        Verdict.PASS,
+        Blame.NONE,
+        Cause.NONE,
+    )
+
+
+@pytest.mark.parametrize("verified", [PASSED, FAILED])
+def test_a_deadline_is_a_fail_whatever_the_reward(verified: Verified) -> None:
+    outcome = after_verification(driven(Ending.TIMEOUT), collected(), verified)
+    assert (outcome.verdict, outcome.cause) == (Verdict.FAIL, Cause.AGENT_TIMEOUT)
+
+
+def test_a_verifier_without_a_word_is_the_task() -> None:
+    silent = Unverified(Cause.REWARD_MISSING, "nothing")
+    outcome = after_verification(driven(), collected(), silent)
+    assert (outcome.verdict, outcome.blame) == (Verdict.INVALID, Blame.TASK)
+
+
+@pytest.mark.parametrize(
+    ("ending", "facts", "cause"),
+    [
+        (Ending.TURN_ENDED, collected(), Cause.WRONG),
+        (Ending.TURN_ENDED, collected(record=SILENT), Cause.NO_REPLY),
+        (Ending.STOPPED, collected(record=SILENT), Cause.AGENT_STOPPED),
+        (Ending.TURN_FAILED, collected(), Cause.AGENT_STOPPED),
+        (
+            Ending.TURN_FAILED,
+            collected(line(1, CallResult.REFUSED_BUDGET)),
+            Cause.BUDGET_EXHAUSTED,
+        ),
+    ],
+)
+def test_the_first_cause_of_a_fail_that_holds(
+    ending: Ending, facts: Collected, cause: Cause
+) -> None:
+    outcome = after_verification(driven(ending), facts, FAILED)
+    assert (outcome.cause, outcome.blame) == (cause, Blame.MODEL)
+
+
+def test_dimensions_decide_nothing() -> None:
+    every = Verified(reward=0.0, dimensions={"evidence_complete": 0.0})
+    none = Verified(reward=0.0, dimensions={})
+    assert after_verification(driven(), collected(), every) == after_verification(
+        driven(), collected(), none
+    )

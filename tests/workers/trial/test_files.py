@@ -1,0 +1,93 @@
+"""What a container wrote is read with suspicion."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from workers.trial.files import (
+    LogTail,
+    TrialFolder,
+    UnsafeFileError,
+    read_guarded,
+    read_head_and_tail,
+)
+from workers.trial.secrets import Secrets
+
+
+def make_link(path: Path) -> None:
+    secret = path.parent / "elsewhere"
+    secret.write_text("secret")
+    path.symlink_to(secret)
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("make", [make_link, make_fifo, make_folder])
+@pytest.mark.parametrize("read", [read_guarded, read_head_and_tail])
+def test_only_regular_files_are_read(tmp_path: Path, make: object, read: object) -> None:
+    path = tmp_path / "reward.json"
+    make(path)  # type: ignore[operator]
+    with pytest.raises(UnsafeFileError, match=r"reward\.json"):
+        read(path, 100)  # type: ignore[operator]
+
+
+def test_a_large_file_is_refused_where_it_must_be_whole(tmp_path: Path) -> None:
+    path = tmp_path / "reward.json"
+    path.write_bytes(b"x" * 101)
+    with pytest.raises(UnsafeFileError, match="larger than 100"):
+        read_guarded(path, 100)
+    assert len(read_guarded(path, 101)) == 101
+
+
+def test_a_large_log_keeps_head_and_tail(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"first" + b"." * 1000 + b"last!")
+    kept = read_head_and_tail(path, 10)
+    assert kept == b"first\n[1000 bytes left out]\nlast!"
+
+
+def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    tail = LogTail(path)
+    assert tail.lines() == []
+    path.write_bytes(b"one\ntw")
+    assert tail.lines() == ["one"]
+    with path.open("ab") as stream:
+        stream.write(b"o\nthree\n")
+    assert tail.lines() == ["two", "three"]
+    assert tail.lines() == []
+
+
+def test_a_line_without_end_does_not_grow_without_bound(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    tail = LogTail(path, max_step=1000)
+    path.write_bytes(b"x" * 10_000 + b"\nmarker\n")
+    lines = [line for _ in range(20) for line in tail.lines()]
+    assert lines[-1] == "marker"
+    assert max(map(len, lines)) <= 2000
+
+
+def test_writes_strike_secrets_out(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path / "trial")
+    folder.create()
+    secrets = Secrets()
+    secrets.add_token("the-token")
+    folder.write("logs/agents/a.log", b"printed the-token here", secrets)
+    assert b"the-token" not in (folder.out / "logs/agents/a.log").read_bytes()
+
+
+def test_a_folder_is_removed_once_and_again(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path / "trial")
+    folder.create()
+    folder.remove()
+    assert not folder.root.exists()
+    folder.remove()

@@ -1,0 +1,110 @@
+"""One HTTP/1.1 request with a deadline over the whole of it; the door to ``http.client``."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+_READ_BYTES = 64 * 1024
+
+Fault = Literal["connect", "timeout", "broken", "too_large"]
+
+
+class HttpError(Exception):
+    """A request that got no whole answer; ``fault`` says in which way."""
+
+    def __init__(self, fault: Fault, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+class Response(NamedTuple):
+    """A whole answer of whatever status."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+def post(
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    timeout_s: float,
+    connect_timeout_s: float = 15.0,
+    max_bytes: int = 16 * 1024 * 1024,
+) -> Response:
+    """Posts ``body`` to an ``http://`` URL on a connection of its own.
+
+    Raises:
+        HttpError: no connection, no answer within ``timeout_s`` seconds, or a broken or too
+            large one.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise HttpError("connect", f"{url} is no http:// URL")
+    deadline = time.monotonic() + timeout_s
+    connection = http.client.HTTPConnection(
+        parts.hostname, parts.port, timeout=min(connect_timeout_s, timeout_s)
+    )
+    try:
+        _connect(connection, url)
+        return _exchange(connection, parts.path, headers, body, deadline, max_bytes)
+    except socket.timeout as error:
+        raise HttpError("timeout", f"{url} did not answer in {timeout_s:g} s") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise HttpError("broken", f"{url}: {type(error).__name__}: {error}") from error
+    finally:
+        connection.close()
+
+
+def _connect(connection: http.client.HTTPConnection, url: str) -> None:
+    try:
+        connection.connect()
+    except OSError as error:
+        raise HttpError("connect", f"no connection to {url}: {error}") from error
+
+
+def _exchange(
+    connection: http.client.HTTPConnection,
+    path: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    deadline: float,
+    max_bytes: int,
+) -> Response:
+    wire = connection.sock
+    wire.settimeout(max(deadline - time.monotonic(), 0.001))
+    connection.request("POST", path, body=body, headers={**headers, "Connection": "close"})
+    with connection.getresponse() as answer:
+        fields = {name.lower(): value for name, value in answer.getheaders()}
+        return Response(answer.status, fields, _read_body(answer, wire, deadline, max_bytes))
+
+
+def _read_body(
+    answer: http.client.HTTPResponse, wire: socket.socket, deadline: float, max_bytes: int
+) -> bytes:
+    """The whole body; a short one raises ``IncompleteRead``."""
+    expected = answer.length
+    body = bytearray()
+    while True:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise socket.timeout
+        wire.settimeout(remaining)
+        piece = answer.read1(_READ_BYTES)
+        if not piece:
+            break
+        body += piece
+        if len(body) > max_bytes:
+            raise HttpError("too_large", f"an answer of more than {max_bytes} bytes")
+    if expected is not None and len(body) < expected:
+        # read1 tells an early end from a whole body no more than a file does.
+        raise http.client.IncompleteRead(bytes(body), expected - len(body))
+    return bytes(body)

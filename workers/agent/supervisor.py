@@ -1,0 +1,206 @@
+"""PID 1 of the task container: one forked process per agent, all of them watched and reaped.
+
+``nostr_sdk`` is loaded once, before the forks. The agents' variables come as one JSON document in
+``APIARY_AGENTS``; it is wiped from this process's memory before anything of the model runs, since
+``/proc/1/environ`` would show every agent's key and token to every command.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+AGENTS_VARIABLE = "APIARY_AGENTS"
+LIMIT_VARIABLE = "APIARY_TIME_LIMIT_S"
+TIME_LIMIT_EXIT_CODE = 124
+LOGS = Path("/logs/agents")
+_OWN_PREFIXES = ("APIARY_", "BUZZ_ACP_", "BUZZ_AGENT_")
+_OWN_NAMES = ("PYTHONPATH",)
+_PR_SET_DUMPABLE = 4
+_FORWARDED = (signal.SIGTERM, signal.SIGINT)
+
+
+class StartError(Exception):
+    """The environment does not say what to run; the message never holds a value of it."""
+
+
+def main(logs: Path = LOGS) -> int:
+    """Runs every agent to its end. 0: all ended well, 1: one did not, 124: out of time."""
+    started = time.monotonic()
+    try:
+        agents = read_agents(os.environ.get(AGENTS_VARIABLE, ""))
+        limit_s = time_limit(agents)
+    except StartError as error:
+        sys.stderr.write(f"agent supervisor: {error}\n")
+        return 2
+    environment = conceal()
+    # Loaded before the forks, so that all agents share it.
+    from workers.agent import agent  # noqa: F401
+
+    children = {_fork(variables, environment, logs): variables for variables in agents}
+    names = {pid: variables["APIARY_AGENT_ID"] for pid, variables in children.items()}
+    for number in _FORWARDED:
+        signal.signal(number, lambda caught, _frame: os._exit(128 + caught))
+    if limit_s is not None:
+        _limit(limit_s - (time.monotonic() - started))
+    return reap(names, logs)
+
+
+def read_agents(document: str) -> list[dict[str, str]]:
+    """The agents' variables.
+
+    Raises:
+        StartError: the document is not a list of objects of texts, each with an id of its own.
+    """
+    try:
+        agents = json.loads(document)
+    except ValueError:
+        # The cause would carry the document, and with it the keys.
+        raise StartError(f"{AGENTS_VARIABLE} is not set to a JSON document") from None
+    if not isinstance(agents, list) or not agents:
+        raise StartError(f"{AGENTS_VARIABLE} must be a list of at least one agent")
+    for variables in agents:
+        if not isinstance(variables, dict) or not all(
+            isinstance(value, str) for value in variables.values()
+        ):
+            raise StartError(f"{AGENTS_VARIABLE} must hold objects of texts")
+    ids = [variables.get("APIARY_AGENT_ID", "") for variables in agents]
+    if len(set(ids)) != len(ids) or not all(ids) or any("/" in name for name in ids):
+        raise StartError("each agent needs an APIARY_AGENT_ID of its own, without slashes")
+    return agents
+
+
+def time_limit(agents: Sequence[Mapping[str, str]]) -> float | None:
+    """The seconds after which the whole container ends: the smallest that an agent names.
+
+    Raises:
+        StartError: one is no number.
+    """
+    texts = [agent[LIMIT_VARIABLE] for agent in agents if LIMIT_VARIABLE in agent]
+    texts += [os.environ[LIMIT_VARIABLE]] if LIMIT_VARIABLE in os.environ else []
+    try:
+        return min((float(text) for text in texts), default=None)
+    except ValueError as error:
+        raise StartError(f"{LIMIT_VARIABLE} must be a number of seconds") from error
+
+
+def conceal() -> dict[str, str]:
+    """Wipes our variables from this process and gives the container's own, for commands.
+
+    The kernel keeps a process's first environment readable in ``/proc``, where deleting a
+    variable changes nothing: its bytes are overwritten. Not being dumpable shuts the memory of
+    this process and its forks to others without privileges.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.getenv.restype = ctypes.c_void_p
+    for name in [name for name in os.environ if _is_ours(name)]:
+        address = libc.getenv(name.encode())
+        if address:
+            ctypes.memset(address, 0, len(ctypes.string_at(address)))
+        del os.environ[name]
+    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    return dict(os.environ)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(_OWN_PREFIXES) or name in _OWN_NAMES
+
+
+def _fork(variables: Mapping[str, str], environment: dict[str, str], logs: Path) -> int:
+    """Starts one agent; in the child this does not return."""
+    pid = os.fork()
+    if pid == 0:
+        _become_agent(variables, environment, logs)
+    return pid
+
+
+def _become_agent(
+    variables: Mapping[str, str], environment: dict[str, str], logs: Path
+) -> NoReturn:
+    code = 1
+    try:
+        os.setsid()
+        _redirect(logs, variables["APIARY_AGENT_ID"])
+        code = run_agent(variables, environment)
+    except BaseException:  # noqa: BLE001 - the process ends here, whatever it was
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def run_agent(variables: Mapping[str, str], environment: dict[str, str]) -> int:
+    """The life of one agent; 2 if its settings are wrong."""
+    from workers.agent.agent import Agent
+    from workers.agent.config import Config, ConfigError
+    from workers.nostr.errors import NostrError
+
+    try:
+        one = Agent(Config.from_variables(variables), environment, os.getcwd())
+    except (ConfigError, NostrError) as error:
+        sys.stderr.write(f"agent: {error}\n")
+        return 2
+    one.run()
+    return 1
+
+
+def _redirect(logs: Path, agent_id: str) -> None:
+    """Points the standard streams at ``/dev/null`` and the agent's log files."""
+    logs.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for descriptor, stream in ((1, "stdout"), (2, "stderr")):
+        file = os.open(logs / f"{agent_id}.{stream}.log", flags, 0o644)
+        os.dup2(file, descriptor)
+        os.close(file)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+
+def _limit(seconds: float) -> None:
+    """Ends this process, and as PID 1 with it the container, after some seconds."""
+
+    def end() -> None:
+        sys.stderr.write("agent supervisor: out of time\n")
+        sys.stderr.flush()
+        os._exit(TIME_LIMIT_EXIT_CODE)
+
+    timer = threading.Timer(max(seconds, 0.0), end)
+    timer.daemon = True
+    timer.start()
+
+
+def reap(agents: Mapping[int, str], logs: Path) -> int:
+    """Waits for all agents, and for every orphan that the kernel hands to PID 1."""
+    running = dict(agents)
+    worst = 0
+    while running:
+        pid, status = os.wait()
+        name = running.pop(pid, None)
+        if name is not None:
+            write_exit(logs, name, status)
+            worst = worst or int(status != 0)
+    return worst
+
+
+def write_exit(logs: Path, agent_id: str, status: int) -> None:
+    """Tells the harness how an agent's process ended; the file appears whole or not at all."""
+    signalled = os.WIFSIGNALED(status)
+    told = {
+        "exit_code": None if signalled else os.WEXITSTATUS(status),
+        "signal": os.WTERMSIG(status) if signalled else None,
+    }
+    target = logs / f"{agent_id}.exit.json"
+    partial = target.with_suffix(".partial")
+    partial.write_text(json.dumps(told), encoding="utf-8")
+    partial.replace(target)

@@ -1,0 +1,230 @@
+"""Docker as the container engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import secrets
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Self
+
+from workers.container import cgroup, copying, ownership
+from workers.container.api import DockerApi, MissingError
+from workers.container.calls import Calls, CallTimeoutError, Deadline
+from workers.container.events import EventStream
+from workers.container.image import ImageBuilder
+from workers.container.interface import (
+    ContainerError,
+    ContainerSpec,
+    ContainerTimeoutError,
+    ExitState,
+)
+from workers.container.locks import node_directory
+from workers.container.network import PublicNetwork
+from workers.container.running import DockerContainer, Started
+from workers.container.settings import container_body
+
+_log = logging.getLogger(__name__)
+
+_OPEN_S = 30.0
+_CLEANUP_S = 30.0
+
+
+class DockerEngine:
+    """The Docker engine of this node. Make it by ``open``, end it by ``close``."""
+
+    def __init__(self, node: str, api: DockerApi, directory: Path) -> None:
+        self.node = node
+        self.directory = directory
+        self.api = api
+        self.calls = Calls(api.connections)
+        instance = secrets.token_hex(8)
+        self._labels = {
+            ownership.NODE: node,
+            ownership.OWNER: ownership.this_process(),
+            ownership.ENGINE: instance,
+        }
+        self._events = EventStream(api, self.calls, f"{ownership.ENGINE}={instance}")
+        self._images = ImageBuilder(api, self.calls, directory)
+        self._network = PublicNetwork(api, node_directory())
+        self._cleaning: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(cls, node: str, threads: int = 16, directory: Path | None = None) -> Self:
+        """Connects to the engine that ``DOCKER_HOST`` names, else to the local one.
+
+        Args:
+            node: the node's name, for labels.
+            threads: how many calls to the engine may be under way at once.
+            directory: for locks and shared files, the same for all of a node's processes;
+                default: one per user in the system's directory for temporary files.
+
+        Raises:
+            ContainerError: the engine cannot be reached.
+        """
+        api = await asyncio.to_thread(DockerApi, threads)
+        engine = cls(node, api, directory or node_directory())
+        try:
+            await engine._events.open(_OPEN_S)
+        except BaseException:
+            await engine.calls.close()
+            api.close()
+            raise
+        return engine
+
+    async def ensure_image(
+        self,
+        context: Path,
+        *,
+        tag: str,
+        build_args: Mapping[str, str],
+        labels: Mapping[str, str],
+        timeout_s: float,
+    ) -> str:
+        """See ``Engine``."""
+        return await self._images.ensure(
+            context, tag=tag, build_args=build_args, labels=labels, timeout_s=timeout_s
+        )
+
+    async def has_buildkit(self) -> bool:
+        """Whether images are built with BuildKit here."""
+        return await self._images.has_buildkit()
+
+    async def remove_network_if_unused(self) -> None:
+        """Removes the public network that a dead process left.
+
+        Raises:
+            ContainerError: it could not be removed.
+        """
+        if not self._network.used:
+            deadline = Deadline("remove the public network", _CLEANUP_S)
+            await self.calls.run(deadline, self._network.close)
+
+    async def start(self, spec: ContainerSpec, timeout_s: float) -> DockerContainer:
+        """See ``Engine``; the caller owns the container and removes it."""
+        name = f"apiary-{secrets.token_hex(8)}"
+        body = container_body(spec, {**spec.labels, **self._labels})
+        deadline = Deadline(f"start a container of image {spec.image}", timeout_s)
+        job = self.calls.submit(deadline, functools.partial(self._launch, name, body))
+        try:
+            started = await self.calls.wait(job, deadline)
+        except MissingError:
+            self._images.forget(spec.image)
+            raise
+        except (asyncio.CancelledError, CallTimeoutError):
+            # The job may be between two requests: it must end before its work is undone.
+            await self._owned(self._undo(name, job))
+            raise
+        watch = self._events.watch(started.id)
+        return DockerContainer(started, watch, self.api, self.calls, self._events)
+
+    async def run_once(self, spec: ContainerSpec, timeout_s: float) -> tuple[ExitState, str]:
+        """See ``Engine``."""
+        deadline = Deadline(f"run a container of image {spec.image}", timeout_s)
+        container = await self.start(spec, timeout_s)
+        try:
+            state = await container.ended(deadline.left_s())
+            if state is None:
+                raise ContainerTimeoutError(
+                    f"{deadline.what}: it did not end within {timeout_s:g} s"
+                )
+            return state, await container.output(_CLEANUP_S)
+        finally:
+            await self._owned(container.remove(_CLEANUP_S))
+
+    async def copy_out(
+        self, image: str, path: str, target: Path, max_bytes: int, timeout_s: float = 120.0
+    ) -> None:
+        """See ``Engine``."""
+        deadline = Deadline(f"copy {path} out of image {image}", timeout_s)
+        await self.calls.run(
+            deadline, functools.partial(self._copy_out, image, path, target, max_bytes)
+        )
+
+    async def close(self) -> None:
+        """See ``Engine``. Containers that are still there go with it."""
+        await asyncio.gather(*self._cleaning, return_exceptions=True)
+        try:
+            deadline = Deadline("remove what is left of this engine", _CLEANUP_S)
+            await self.calls.run(deadline, self._remove_all)
+        finally:
+            await self._events.close()
+            await self.calls.close()
+            self.api.close()
+
+    def _launch(self, name: str, body: dict[str, Any], deadline: Deadline) -> Started:
+        """Creates, starts and identifies a container; in a thread, all or nothing."""
+        if body["HostConfig"]["NetworkMode"] != "none":
+            self._network.ensure(deadline)
+        try:
+            container = self._create(name, body, deadline)
+            self._events.watch_from_thread(container)
+            self.api.start(container, deadline.left_s())
+            pid = int(self.api.inspect(container, deadline.left_s())["State"]["Pid"])
+        except BaseException as error:
+            try:
+                self._discard(name)
+            except ContainerError as left:
+                error.add_note(f"and its container may be left: {left}")
+            raise
+        return Started(container, pid, cgroup.counter_file(pid, container) if pid else None)
+
+    def _copy_out(
+        self, image: str, path: str, target: Path, max_bytes: int, deadline: Deadline
+    ) -> None:
+        """Copies by way of a container that never runs; in a thread."""
+        name = f"apiary-{secrets.token_hex(8)}"
+        spec = ContainerSpec(image=image, command=["true"], labels={})
+        try:
+            container = self._create(name, container_body(spec, self._labels), deadline)
+            with self.api.archive(container, path, deadline.left_s()) as (told, chunks):
+                copying.check_told(deadline.what, told, max_bytes)
+                copying.write_single(deadline.what, chunks, target, max_bytes)
+        finally:
+            self._discard(name)
+
+    def _create(self, name: str, body: dict[str, Any], deadline: Deadline) -> str:
+        """Creates a container; a request once sent is waited for past the deadline.
+
+        The engine goes on with a request whose client has hung up: to be sure that nothing
+        is left, its answer must be known.
+        """
+        return self.api.create(name, body, max(deadline.left_s(), _CLEANUP_S))
+
+    def _discard(self, name: str) -> None:
+        """Removes a container that may or may not be there."""
+        with contextlib.suppress(MissingError):
+            self.api.remove(name, _CLEANUP_S)
+
+    async def _undo(self, name: str, job: Future[Started]) -> None:
+        """Removes what an abandoned start made, once it has come to its end."""
+        deadline = Deadline(f"remove container {name}", 2 * _CLEANUP_S)
+        with contextlib.suppress(ContainerError, asyncio.CancelledError):
+            started = await self.calls.wait(job, deadline)
+            self._events.forget(started.id)
+        await self.calls.run(deadline, lambda _: self._discard(name))
+
+    async def _owned(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs cleaning work to its end even if the caller is cancelled meanwhile."""
+        task = asyncio.ensure_future(work)
+        self._cleaning.add(task)
+        task.add_done_callback(self._cleaned)
+        await asyncio.shield(task)
+
+    def _cleaned(self, task: asyncio.Task[None]) -> None:
+        """Takes note of cleaning work that has ended; its caller may be gone."""
+        self._cleaning.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("left to the reaper: %s", error)
+
+    def _remove_all(self, deadline: Deadline) -> None:
+        """Removes this engine's containers, and its network if nobody uses it; in a thread."""
+        label = f"{ownership.ENGINE}={self._labels[ownership.ENGINE]}"
+        for item in self.api.listing("containers", [label], deadline.left_s()):
+            self._discard(item["Id"])
+        if self._network.used:
+            self._network.close(deadline)

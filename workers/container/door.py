@@ -1,0 +1,128 @@
+"""The door into a container's network namespace.
+
+A listening socket is bound on the loopback inside, and served from the host: the container
+needs no network. Needs CAP_SYS_ADMIN on the engine's kernel, in its PID namespace.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import threading
+
+from workers.container import cgroup
+from workers.container.interface import ContainerError, ContainerLostError
+
+_CLONE_NEWNET = 0x40000000
+_BACKLOG = 128
+_TIMEOUT_S = 5.0
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def listen(pid: int, container: str, port: int) -> socket.socket:
+    """A TCP socket listening on 127.0.0.1:``port`` inside a container.
+
+    The caller owns it, and must close it: a listener does not notice its container's death.
+
+    Args:
+        pid: the container's first process, as the engine told it.
+        container: the container's id, against which the pid is checked.
+        port: TCP port.
+
+    Raises:
+        ContainerLostError: the pid is not, or no longer, the container's.
+        ContainerError: no privilege, or the port is taken inside.
+    """
+    what = f"listen on port {port} in container {container[:12]}"
+    namespace = _open_namespace(pid, container, what)
+    try:
+        inside = os.fstat(namespace)
+        if os.path.samestat(inside, os.stat("/proc/self/ns/net")):
+            raise ContainerError(f"{what}: it shares the network namespace of the host")
+        listener = _listen_in(namespace, port, what)
+    finally:
+        os.close(namespace)
+    try:
+        still = os.stat(f"/proc/{pid}/ns/net")
+        # The pid could have been recycled between the engine's word and the open above; the
+        # same namespace before and after, and the container's cgroup in between, exclude it.
+        if not os.path.samestat(inside, still) or not cgroup.belongs(pid, container):
+            raise ContainerLostError(f"{what}: process {pid} is no longer the container's")
+    except FileNotFoundError as error:
+        listener.close()
+        raise ContainerLostError(f"{what}: the container ended meanwhile") from error
+    except ContainerLostError:
+        listener.close()
+        raise
+    return listener
+
+
+def _open_namespace(pid: int, container: str, what: str) -> int:
+    """A descriptor of the network namespace of the container's process."""
+    try:
+        namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise ContainerLostError(
+            f"{what}: no process {pid} here: the container has ended, or the Docker engine is "
+            "on another kernel or in another PID namespace (run Apiary beside it)"
+        ) from error
+    except PermissionError as error:
+        raise ContainerError(f"{what}: {_needs()}") from error
+    if not cgroup.belongs(pid, container):
+        os.close(namespace)
+        raise ContainerLostError(f"{what}: process {pid} is not the container's")
+    return namespace
+
+
+def _listen_in(namespace: int, port: int, what: str) -> socket.socket:
+    """The socket, made by a thread that enters the namespace and then ends.
+
+    A thread's namespace is its own; one that came back to a pool would carry it along.
+    """
+    made: list[socket.socket] = []
+    failed: list[OSError] = []
+
+    def enter() -> None:
+        try:
+            if _libc.setns(namespace, _CLONE_NEWNET) != 0:
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number))
+            entered = os.stat("/proc/thread-self/ns/net")
+            if not os.path.samestat(entered, os.fstat(namespace)):
+                raise OSError(errno.ESTALE, "entered another namespace")
+            made.append(_bound(port))
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=enter, name="container-door", daemon=True)
+    thread.start()
+    thread.join(_TIMEOUT_S)
+    if made:
+        return made[0]
+    if failed and failed[0].errno == errno.EPERM:
+        raise ContainerError(f"{what}: {_needs()}") from failed[0]
+    reason = failed[0] if failed else f"not done within {_TIMEOUT_S:g} s"
+    raise ContainerError(f"{what}: {reason}")
+
+
+def _bound(port: int) -> socket.socket:
+    """A listening socket in the calling thread's namespace."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _needs() -> str:
+    """What to tell whoever lacks the privilege."""
+    return (
+        "no privilege to enter the container's network namespace: it needs CAP_SYS_ADMIN "
+        "(root) on the Docker engine's kernel and in its PID namespace"
+    )

@@ -1,0 +1,101 @@
+"""Which headers pass the gateway, in both directions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workers.contract.endpoint import Provider
+from workers.gateway.secret import Secret, scrub
+
+Headers = list[tuple[str, str]]
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Of one connection only (RFC 9110 §7.6.1), with those that ``Connection`` names."""
+
+_NOT_SENT = HOP_BY_HOP | {
+    "host",
+    "content-length",
+    "expect",
+    "authorization",
+    "x-api-key",
+    "cookie",
+    "forwarded",
+    "accept-encoding",
+}
+ANTHROPIC_VERSION = "2023-06-01"
+
+
+def token_of(headers: Iterable[tuple[str, str]]) -> str | None:
+    """The token of a request: a bearer's, else ``x-api-key``."""
+    found = {name.lower(): value for name, value in headers}
+    scheme, _, token = found.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return found.get("x-api-key", "").strip() or None
+
+
+def retry_of(headers: Iterable[tuple[str, str]]) -> int | None:
+    """The number of the client's repeat, as the clients of OpenAI and Anthropic count it."""
+    found = {name.lower(): value for name, value in headers}
+    text = found.get("x-stainless-retry-count", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else None
+
+
+def upstream_headers(
+    headers: Iterable[tuple[str, str]], provider: Provider, key: Secret | None
+) -> Headers:
+    """The request's headers with the provider's key in the place of the trial's token."""
+    kept = _passing(headers, _NOT_SENT)
+    # What is not compressed can be metered and searched for the key as it passes.
+    kept.append(("Accept-Encoding", "identity"))
+    if provider == "anthropic":
+        if not any(name.lower() == "anthropic-version" for name, _ in kept):
+            kept.append(("anthropic-version", ANTHROPIC_VERSION))
+        if key is not None:
+            kept.append(("x-api-key", key.reveal()))
+    elif key is not None:
+        kept.append(("Authorization", f"Bearer {key.reveal()}"))
+    return kept
+
+
+def response_headers(headers: Iterable[tuple[str, str]], key: Secret | None) -> Headers:
+    """The answer's headers, without the key if a provider repeats it.
+
+    An answer that came compressed all the same is passed on decoded, without its length.
+    """
+    pairs = list(headers)
+    encoded = any(name.lower() == "content-encoding" for name, _ in pairs)
+    dropped = HOP_BY_HOP | ({"content-encoding", "content-length"} if encoded else set())
+    return [(name, scrub(value, key)) for name, value in _passing(pairs, dropped)]
+
+
+def _passing(headers: Iterable[tuple[str, str]], dropped: frozenset[str] | set[str]) -> Headers:
+    pairs = list(headers)
+    named = {
+        word.strip().lower()
+        for name, value in pairs
+        if name.lower() == "connection"
+        for word in value.split(",")
+    }
+    return [
+        (name, value)
+        for name, value in pairs
+        if name.lower() not in dropped | named and _is_sendable(name, value)
+    ]
+
+
+def _is_sendable(name: str, value: str) -> bool:
+    """Whether a header can be written again: bytes that were no UTF-8 cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in name + value)

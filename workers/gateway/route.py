@@ -1,0 +1,111 @@
+"""From an agent's request to a provider's URL. Pure.
+
+The model that a body names must be the one of the agent's endpoint: ``Endpoint.model`` where
+that is set, else the endpoint's name. A body is forwarded byte for byte, so another name
+cannot be put in its place: it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workers.contract.endpoint import DEFAULT_BASE_URL, Dialect, Endpoint
+from workers.gateway.ledger import CallResult
+from workers.gateway.refusal import Refusal, route_refusal
+
+DIALECTS: dict[str, Dialect] = {
+    "chat/completions": "chat",
+    "responses": "responses",
+    "messages": "messages",
+}
+SUFFIXES: dict[Dialect, str] = {dialect: path for path, dialect in DIALECTS.items()}
+
+_LIMIT_FIELDS: dict[Dialect, tuple[str, ...]] = {
+    "chat": ("max_completion_tokens", "max_tokens"),
+    "responses": ("max_output_tokens",),
+    "messages": ("max_tokens",),
+}
+
+
+class DuplicateFieldError(ValueError):
+    """An object names a field twice: two readers of it could differ."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the gateway needs to know of a request's body."""
+
+    dialect: Dialect
+    model: str
+    streamed: bool
+    max_output_tokens: int | None
+
+
+def dialect_of(path: str) -> Dialect | None:
+    """The dialect of a path, with or without ``/v1`` before it; None: no path of ours."""
+    return DIALECTS.get(path.removeprefix("/").removeprefix("v1/"))
+
+
+def model_of(name: str, endpoint: Endpoint) -> str:
+    """The model name that requests to an endpoint must carry."""
+    return endpoint.model or name
+
+
+def read_request(dialect: Dialect, body: bytes, model: str) -> Asked | Refusal:
+    """Checks a request's body against the model that the agent may use."""
+    try:
+        document = json.loads(body, object_pairs_hook=_no_duplicates)
+    except DuplicateFieldError as error:
+        return route_refusal(400, str(error))
+    except (ValueError, RecursionError):
+        return route_refusal(400, "the body is not JSON")
+    if not isinstance(document, dict):
+        return route_refusal(400, "the body is not a JSON object")
+    if document.get("model") != model:
+        asked = str(document.get("model"))[:100]
+        return route_refusal(
+            403, f"the model {asked!r} is not the one of this agent's endpoint, {model!r}"
+        )
+    if "models" in document:  # OpenRouter: others to fall back to.
+        return route_refusal(403, "the field 'models' would let another model answer")
+    return Asked(dialect, model, document.get("stream") is True, _output_limit(dialect, document))
+
+
+def upstream_url(endpoint: Endpoint, dialect: Dialect, query: str) -> str:
+    """Where the request goes. Anthropic's base has no ``/v1``, OpenAI's has (spec: 5.3)."""
+    base = (endpoint.base_url or DEFAULT_BASE_URL[endpoint.provider]).rstrip("/")
+    version = "/v1" if endpoint.provider == "anthropic" else ""
+    return f"{base}{version}/{SUFFIXES[dialect]}" + (f"?{query}" if query else "")
+
+
+def result_of_status(status: int) -> CallResult:
+    """What a provider's status means; whether a success is one, its body says."""
+    if 200 <= status < 300:
+        return CallResult.OK
+    if status == 429:
+        return CallResult.RATE_LIMITED
+    if status in (401, 402, 403):  # 402: the account has no credit left.
+        return CallResult.PROVIDER_AUTH
+    if status in (408, 499) or status >= 500:
+        return CallResult.PROVIDER_5XX
+    if 400 <= status < 500:
+        return CallResult.CLIENT_ERROR
+    return CallResult.PROVIDER_MALFORMED
+
+
+def _output_limit(dialect: Dialect, document: Mapping[str, Any]) -> int | None:
+    for name in _LIMIT_FIELDS[dialect]:
+        value = document.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise DuplicateFieldError("an object of the body names a field twice")
+    return document

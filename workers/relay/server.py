@@ -1,0 +1,206 @@
+"""The embedded relay: aiohttp around a ``RelayCore``, on sockets that its owner opened."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+from aiohttp import web
+
+from workers.nostr import strict_json
+from workers.nostr.event import Event
+from workers.relay.authentication import normalise_host
+from workers.relay.bridge import Bridge, BridgeRequest
+from workers.relay.core import RelayCore
+from workers.relay.information import relay_information
+from workers.relay.limits import Limits
+from workers.relay.state import RelayState
+from workers.relay.websocket import Connections
+
+UNKNOWN_HOST = "relay: no community is configured for this host"
+_CLOSE_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+class Door:
+    """Makes the protocol of each new connection, up to a number of open ones."""
+
+    def __init__(self, server: web.Server[web.Request], limit: int) -> None:
+        self._server = server
+        self._limit = limit
+
+    def __call__(self) -> asyncio.Protocol:
+        """The protocol of one more connection."""
+        if len(self._server.connections) >= self._limit:
+            return Refusal()
+        return self._server()
+
+
+class Refusal(asyncio.Protocol):
+    """Ends a connection that is one too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Drops it at once, unsent and unread."""
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+class EmbeddedRelay:
+    """One isolated relay: Buzz on the wire, state in memory, any number of listening sockets.
+
+    Its one direct member is the owner; every other key needs the owner's attestation.
+    """
+
+    def __init__(
+        self,
+        *,
+        owner_pubkey: str,
+        host: str = "localhost:3600",
+        clock: Callable[[], float] = time.time,
+        limits: Limits | None = None,
+    ) -> None:
+        """A relay that holds nothing and listens nowhere.
+
+        Args:
+            owner_pubkey: the member whose attestations admit.
+            host: the authority that clients must name in ``Host``.
+            clock: Unix seconds.
+            limits: bounds other than Buzz's.
+        """
+        state = RelayState(owner_pubkey, normalise_host(host), clock, limits=limits or Limits())
+        self._core = RelayCore(state)
+        self._bridge = Bridge(self._core)
+        self._connections = Connections(self._core)
+        self._listeners: list[tuple[asyncio.Server, web.AppRunner]] = []
+        self._paths: list[Path] = []
+
+    @property
+    def pubkey(self) -> str:
+        """The relay's own key, which signs group state."""
+        return self._core.state.keypair.pubkey
+
+    async def serve(self, sock: socket.socket) -> None:
+        """Also serves a listening socket, which is closed by ``close``."""
+        loop = asyncio.get_running_loop()
+        await self._listen(lambda door: loop.create_server(door, sock=sock))
+
+    async def serve_unix(self, path: Path) -> None:
+        """Also serves a Unix socket at a free path, which is removed by ``close``."""
+        loop = asyncio.get_running_loop()
+        await self._listen(lambda door: loop.create_unix_server(door, str(path)))
+        self._paths.append(path)
+
+    def timeline(self) -> list[Event]:
+        """Every stored event, signed, in order of acceptance; nothing ever leaves it."""
+        return self._core.state.store.timeline()
+
+    def last_activity(self) -> float:
+        """``time.monotonic()`` of the last client message or accepted event."""
+        return self._core.last_activity()
+
+    async def wait_subscribed(self, pubkey: str, channel_id: str, timeout_s: float) -> bool:
+        """Whether a key has, or in time gets, a live subscription that a mention would reach.
+
+        It is channel-scoped to that channel and its EOSE has been sent.
+        """
+        return await self._core.hub.wait(
+            lambda held: held.pubkey == pubkey and held.wakes_on_mention(channel_id), timeout_s
+        )
+
+    async def wait_event(self, accept: Callable[[Event], bool], timeout_s: float) -> Event | None:
+        """The first stored event, past or to come, that is accepted; None if none is in time."""
+        return await self._core.wait_event(accept, timeout_s)
+
+    async def close(self) -> None:
+        """Ends every connection and closes the sockets it was given; bounded, may be repeated."""
+        listeners, self._listeners = self._listeners, []
+        for listener, _ in listeners:
+            listener.close()
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+        try:
+            async with asyncio.timeout(2 * _CLOSE_S):
+                await self._connections.close()
+                await asyncio.gather(*(runner.cleanup() for _, runner in listeners))
+        except TimeoutError:
+            _log.warning("relay %s: connections did not end in time", self.pubkey)
+
+    async def _listen(self, start: Callable[[Door], Coroutine[None, None, asyncio.Server]]) -> None:
+        """Begins to listen.
+
+        Each listener counts its own connections, so that a container that uses up its own does
+        not lock the harness out.
+        """
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=_CLOSE_S)
+        await runner.setup()
+        assert runner.server is not None  # set up above
+        door = Door(runner.server, self._core.state.limits.connections)
+        try:
+            self._listeners.append((await start(door), runner))
+        except OSError:
+            await runner.cleanup()
+            raise
+
+    def _application(self) -> web.Application:
+        application = web.Application(client_max_size=self._core.state.limits.body_bytes)
+        application.add_routes(
+            [
+                web.get("/", self._root),
+                web.get("/info", self._information),
+                web.get("/health", _alive),
+                web.get("/_liveness", _alive),
+                web.get("/_readiness", _ready),
+                *(web.post(path, self._post) for path in ("/events", "/query", "/count")),
+            ]
+        )
+        return application
+
+    async def _root(self, request: web.Request) -> web.StreamResponse:
+        wants_document = "application/nostr+json" in request.headers.get("Accept", "")
+        if wants_document or request.headers.get("Upgrade", "").lower() != "websocket":
+            return await self._information(request)
+        host = normalise_host(request.headers.get("Host", ""))
+        if host != self._core.state.host:
+            return web.Response(status=404, text=UNKNOWN_HOST)
+        return await self._connections.serve(request, f"ws://{host}")
+
+    async def _information(self, request: web.Request) -> web.Response:
+        return web.json_response(
+            relay_information(self._core.state), content_type="application/nostr+json"
+        )
+
+    async def _post(self, request: web.Request) -> web.Response:
+        host = normalise_host(request.headers.get("Host", ""))
+        if host != self._core.state.host:
+            return _json(404, {"error": UNKNOWN_HOST})
+        try:
+            async with asyncio.timeout(self._core.state.limits.request_s):
+                body = await request.read()
+        except TimeoutError:
+            return _json(408, {"error": "request body took too long"})
+        reply = self._bridge.handle(
+            BridgeRequest(
+                path=request.path,
+                host=host,
+                authorization=request.headers.get("Authorization"),
+                auth_tag=request.headers.get("x-auth-tag"),
+                body=body,
+            )
+        )
+        return _json(reply.status, reply.body)
+
+
+async def _alive(request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def _ready(request: web.Request) -> web.Response:
+    return _json(200, {"status": "ready"})
+
+
+def _json(status: int, body: object) -> web.Response:
+    return web.json_response(body, status=status, dumps=strict_json.dump)

@@ -1,0 +1,105 @@
+"""WebSocket connections: aiohttp's frames around a ``Session`` each."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from workers.relay.core import RelayCore
+from workers.relay.outbox import QueueOutbox
+from workers.relay.session import Session
+
+_HARD_FRAME_FACTOR = 4
+"""Up to this many times the limit a frame is read, in order to be refused in words."""
+
+
+_GOODBYE_S = 1.0
+"""How long a client may take to answer a close."""
+
+
+class Connections:
+    """The open WebSocket connections of one relay."""
+
+    def __init__(self, core: RelayCore) -> None:
+        self._core = core
+        self._open: set[web.WebSocketResponse] = set()
+
+    async def serve(self, request: web.Request, url: str) -> web.WebSocketResponse:
+        """Serves one connection to its end.
+
+        Args:
+            request: the upgrade.
+            url: this relay's address as the client's request names it.
+        """
+        limits = self._core.state.limits
+        socket = web.WebSocketResponse(
+            heartbeat=limits.ping_s,
+            max_msg_size=_HARD_FRAME_FACTOR * limits.frame_bytes,
+            timeout=_GOODBYE_S,
+        )
+        await socket.prepare(request)
+        self._open.add(socket)
+        try:
+            await self._converse(socket, url)
+        finally:
+            self._open.discard(socket)
+        return socket
+
+    async def close(self) -> None:
+        """Says goodbye to every client (1012), within a second."""
+        goodbyes = [
+            held.close(code=WSCloseCode.SERVICE_RESTART, message=b"relay restarting")
+            for held in list(self._open)
+        ]
+        await asyncio.gather(*goodbyes, return_exceptions=True)
+
+    async def _converse(self, socket: web.WebSocketResponse, url: str) -> None:
+        limits = self._core.state.limits
+        outbox = QueueOutbox(limits)
+        session = Session(self._core, url, outbox)
+        writer = asyncio.create_task(_write(socket, outbox))
+        deadline = asyncio.get_running_loop().call_later(
+            limits.auth_timeout_s, _end_unless_proven, session, outbox
+        )
+        try:
+            session.open()
+            await _read(socket, session, outbox, limits.frame_bytes)
+        finally:
+            deadline.cancel()
+            session.close()
+            outbox.end()
+            await asyncio.wait((writer,), timeout=_GOODBYE_S)
+            writer.cancel()
+
+
+async def _read(
+    socket: web.WebSocketResponse, session: Session, outbox: QueueOutbox, frame_bytes: int
+) -> None:
+    """Feeds the session until the client or the writer ends the connection."""
+    while True:
+        message = await socket.receive()
+        if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+            return
+        size = len(message.data if message.type is WSMsgType.BINARY else message.data.encode())
+        if size > frame_bytes:
+            session.notice(f"error: frame too large ({size} bytes, limit {frame_bytes})")
+            return
+        session.receive(message.data)
+        await outbox.drained()
+
+
+async def _write(socket: web.WebSocketResponse, outbox: QueueOutbox) -> None:
+    """Sends what the outbox holds; closes the connection when that ends."""
+    try:
+        while (text := await outbox.take()) is not None:
+            await socket.send_str(text)
+        await socket.close()
+    except ConnectionError:
+        outbox.end()  # the client is gone; the reader hears of it by itself
+
+
+def _end_unless_proven(session: Session, outbox: QueueOutbox) -> None:
+    """NIP-42 as Buzz has it: who has not proved a key in time is disconnected."""
+    if session.pubkey is None:
+        outbox.end()

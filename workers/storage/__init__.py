@@ -1,0 +1,15 @@
+"""The object store: one interface, a door to a directory and a door to S3."""
+
+from __future__ import annotations
+
+from workers.storage.interface import InvalidKeyError, MissingKeyError, Store, StoreError
+from workers.storage.open import StoreUrlError, open_store
+
+__all__ = [
+    "InvalidKeyError",
+    "MissingKeyError",
+    "Store",
+    "StoreError",
+    "StoreUrlError",
+    "open_store",
+]

@@ -1,0 +1,223 @@
+"""Phase 6, collect: Provisioned and Driven -> Collected. The whole channel, ledger and logs.
+
+It needs nothing of the container but the log folder, so it also runs for a trial that failed
+later than its provisioning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from workers.contract.base import FormatError, sha256_hex
+from workers.contract.evidence import (
+    MESSAGE_KINDS,
+    ChannelMember,
+    Evidence,
+    Identity,
+    Message,
+    ObservedChannel,
+    TrialRef,
+    channel_of,
+    mentioned,
+    reply_target,
+)
+from workers.contract.outcome import Cause
+from workers.gateway import GatewayError
+from workers.nostr.event import Event
+from workers.relay import RelayClient, RelayError
+from workers.trial.errors import PhaseError, deadline
+from workers.trial.files import UnsafeFileError, read_head_and_tail
+from workers.trial.handoff import RELAY_HOST, Collected, Driven, Job, Provisioned
+from workers.trial.soundness import unsound_because
+
+EVIDENCE_FILE = "evidence.json"
+EVIDENCE_ERROR_FILE = "buzz/buzz-evidence-error.txt"
+
+
+async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collected:
+    """Reads what happened and writes it to the trial's folder.
+
+    Raises:
+        PhaseError: ``evidence_export``: channel or ledger could not be read.
+    """
+    async with deadline("collect_s", job.sweep.limits.collect_s, Cause.EVIDENCE_EXPORT):
+        try:
+            messages = await provisioned.user_client.read_channel(
+                provisioned.channel_id, kinds=MESSAGE_KINDS
+            )
+            observed = await _observed(job, provisioned)
+            await provisioned.gateway.close()
+        except (RelayError, GatewayError) as error:
+            raise PhaseError(Cause.EVIDENCE_EXPORT, str(error)) from error
+        timeline = provisioned.relay.timeline()
+    evidence = make_evidence(job, provisioned, driven, in_order(messages, timeline), observed)
+    data = evidence_bytes(evidence)
+    job.folder.write(EVIDENCE_FILE, data, job.secrets)
+    unsound = _soundness(job, evidence)
+    if unsound:
+        job.folder.write(EVIDENCE_ERROR_FILE, f"{unsound}\n".encode(), job.secrets)
+    return Collected(
+        evidence=evidence,
+        evidence_digest=sha256_hex(job.secrets.strike(data)),
+        ledger=provisioned.gateway.lines(),
+        unsound=unsound,
+    )
+
+
+def _soundness(job: Job, evidence: Evidence) -> str:
+    """Judged on what a reader of the file gets, not on what is in memory."""
+    try:
+        read = Evidence.from_json(job.secrets.strike(evidence_bytes(evidence)), EVIDENCE_FILE)
+    except FormatError as error:
+        return str(error)
+    return unsound_because(read, job.cell.task.bare_name, job.cell.task.fixture)
+
+
+def in_order(messages: Iterable[Event], timeline: Sequence[Event]) -> list[Event]:
+    """Messages in the order in which the relay accepted them.
+
+    ``created_at`` has seconds: a reply within its root's second could else come before it.
+    """
+    place = {event.id: number for number, event in enumerate(timeline)}
+    return sorted(messages, key=lambda event: place[event.id])
+
+
+def signed_tags(event: Event) -> tuple[tuple[str, ...], ...]:
+    """An event's tags as signed, less attestations."""
+    return tuple(tuple(tag) for tag in event.tags if tag and tag[0] != "auth")
+
+
+def make_evidence(
+    job: Job,
+    provisioned: Provisioned,
+    driven: Driven,
+    messages: Sequence[Event],
+    observed: tuple[ObservedChannel, ...],
+) -> Evidence:
+    """Evidence version 1 of a trial."""
+    authors = _authors(provisioned)
+    return Evidence(
+        trial=TrialRef(
+            run_id=job.sweep.sweep,
+            trial_id=f"{job.lease.attempt}/{job.try_}",
+            channel_id=provisioned.channel_id,
+        ),
+        task_event_id=driven.task_event.id,
+        completion_message_id=driven.completion_message_id
+        or _last_by(messages, provisioned.orchestrator.keypair.pubkey),
+        task_name=job.cell.task.bare_name,
+        identities=_identities(provisioned),
+        directory=provisioned.directory,
+        scripted_events=driven.scripted,
+        observed_channels=observed,
+        message_count=len(messages),
+        truncated=False,
+        messages=tuple(_message(event, authors) for event in messages),
+    )
+
+
+def _identities(provisioned: Provisioned) -> dict[str, Identity]:
+    user = provisioned.user
+    return {
+        user.name: Identity(role="user", pubkey=user.keypair.pubkey),
+        **{
+            agent.id: Identity(role=agent.entry.kind, pubkey=agent.keypair.pubkey)
+            for agent in provisioned.agents
+        },
+    }
+
+
+def _authors(provisioned: Provisioned) -> dict[str, tuple[str, str]]:
+    """Key to (name, role); the directory's names come before the roster's, as in Buzz."""
+    known = {
+        identity.pubkey: (name, str(identity.role))
+        for name, identity in _identities(provisioned).items()
+    }
+    known.update({row.pubkey: (row.name, str(row.role)) for row in provisioned.directory})
+    return known
+
+
+def _message(event: Event, authors: dict[str, tuple[str, str]]) -> Message:
+    tags = signed_tags(event)
+    name, role = authors.get(event.pubkey, ("unknown", "unknown"))
+    return Message(
+        id=event.id,
+        kind=event.kind,
+        created_at=event.created_at,
+        pubkey=event.pubkey,
+        author=name,
+        author_role=role,
+        content=event.content,
+        tags=tags,
+        channel_id=channel_of(tags),
+        reply_to_event_id=reply_target(tags),
+        mentioned_pubkeys=mentioned(tags),
+    )
+
+
+def _last_by(messages: Sequence[Event], pubkey: str) -> str | None:
+    return next((event.id for event in reversed(messages) if event.pubkey == pubkey), None)
+
+
+async def _observed(job: Job, provisioned: Provisioned) -> tuple[ObservedChannel, ...]:
+    """The fixture's channels as the orchestrator sees them: they may be private to it."""
+    fixture = job.cell.task.fixture
+    if not fixture or not fixture.observe_channel_names:
+        return ()
+    orchestrator = provisioned.orchestrator
+    rows = []
+    async with RelayClient(
+        f"http://{RELAY_HOST}",
+        orchestrator.keypair,
+        orchestrator.attestation,
+        unix_socket=provisioned.relay_socket,
+    ) as client:
+        for name in fixture.observe_channel_names:
+            for channel in await client.find_channels(name):
+                members = await client.members(channel.channel_id)
+                rows.append(
+                    ObservedChannel(
+                        channel_id=channel.channel_id,
+                        name=channel.name,
+                        channel_type=channel.channel_type,
+                        visibility=channel.visibility,
+                        ttl_seconds=channel.ttl_seconds,
+                        archived=channel.archived,
+                        members=tuple(ChannelMember(pubkey=m.pubkey, role=m.role) for m in members),
+                    )
+                )
+    return tuple(rows)
+
+
+def evidence_bytes(evidence: Evidence) -> bytes:
+    """The file's bytes: indent 2, sorted keys, trailing newline (Buzz evidence snapshot)."""
+    data = evidence.model_dump(mode="json")
+    # A lone surrogate in a message cannot be UTF-8; as an escape it is kept and stays readable.
+    return (json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True) + "\n").encode()
+
+
+def timeline_bytes(timeline: Iterable[Event]) -> bytes:
+    """The signed timeline, one event a line, attestations left out."""
+    lines = []
+    for event in timeline:
+        row = event.to_dict()
+        row["tags"] = signed_tags(event)
+        lines.append(json.dumps(row, sort_keys=True, ensure_ascii=True))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def keep_trail(job: Job, provisioned: Provisioned) -> None:
+    """Keeps the signed timeline and the agents' logs, however far the trial came."""
+    timeline = timeline_bytes(provisioned.relay.timeline())
+    job.folder.write("relay-events.jsonl", timeline, job.secrets)
+    for agent in provisioned.agents:
+        for suffix in ("stdout.log", "stderr.log", "exit.json"):
+            name = f"{agent.id}.{suffix}"
+            try:
+                data = read_head_and_tail(job.folder.agent_logs / name, job.sweep.limits.log_bytes)
+            except FileNotFoundError:
+                continue
+            except UnsafeFileError as error:
+                data = f"[{error}]\n".encode()
+            job.folder.write(f"logs/agents/{name}", data, job.secrets)

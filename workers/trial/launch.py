@@ -1,0 +1,212 @@
+"""Phase 3, launch: Prepared and Provisioned -> Launched. The agents run and are subscribed.
+
+Relay and gateway are reached on the container's own loopback: the sockets are opened inside its
+network namespace and served from this process, so a sealed container has no network at all. The
+agent starts before they listen and tries again every few milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import AsyncExitStack
+from typing import Any
+
+from workers.container.interface import Container, ContainerError, ContainerSpec, Mount
+from workers.contract.outcome import Cause
+from workers.trial.errors import PhaseError, deadline
+from workers.trial.handoff import (
+    GATEWAY_PORT,
+    RELAY_PORT,
+    Agent,
+    Job,
+    Launched,
+    Prepared,
+    Provisioned,
+    Tools,
+)
+
+LIB = "/opt/apiary/lib"
+PROMPTS = "/opt/apiary/prompts"
+AGENT_LOGS = "/logs/agents"
+AGENT_COMMAND = ("python3", "-s", "-m", "workers.agent")
+GRACE_S = 120.0
+"""Added to the clocks of a trial for the container's own time limit and its label."""
+
+
+async def launch(
+    job: Job, prepared: Prepared, provisioned: Provisioned, tools: Tools, stack: AsyncExitStack
+) -> Launched:
+    """Starts the container with its agents and waits until each is subscribed.
+
+    Raises:
+        PhaseError: ``container_start``, ``agent_launch`` or ``readiness_timeout``.
+    """
+    limits = job.sweep.limits
+    async with deadline("launch_s", limits.launch_s, Cause.READINESS_TIMEOUT):
+        _write_prompts(job, provisioned)
+        try:
+            container = await tools.engine.start(
+                container_spec(job, prepared, provisioned, tools.node), limits.launch_s
+            )
+        except ContainerError as error:
+            raise PhaseError(Cause.CONTAINER_START, str(error)) from error
+        stack.push_async_callback(container.remove, limits.teardown_s)
+        await _serve(container, provisioned)
+        await _subscribed(container, provisioned, limits.launch_s)
+    return Launched(container)
+
+
+async def _serve(container: Container, provisioned: Provisioned) -> None:
+    try:
+        await provisioned.relay.serve(await asyncio.to_thread(container.listen, RELAY_PORT))
+        await provisioned.gateway.serve(await asyncio.to_thread(container.listen, GATEWAY_PORT))
+    except (ContainerError, OSError) as error:
+        ended = await container.ended(0)
+        said = f" (the container ended with {ended.exit_code})" if ended else ""
+        raise PhaseError(Cause.CONTAINER_START, f"loopback sockets: {error}{said}") from error
+
+
+async def _subscribed(container: Container, provisioned: Provisioned, seconds: float) -> None:
+    waits = [
+        asyncio.ensure_future(
+            provisioned.relay.wait_subscribed(agent.keypair.pubkey, provisioned.channel_id, seconds)
+        )
+        for agent in provisioned.agents
+    ]
+    ready: asyncio.Future[list[bool]] = asyncio.gather(*waits)
+    death = asyncio.ensure_future(container.ended(seconds))
+    both: set[asyncio.Future[Any]] = {ready, death}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not ready.done():
+            state = death.result()
+            code = state.exit_code if state else None
+            raise PhaseError(
+                Cause.AGENT_LAUNCH, f"the container ended with {code} before its agents were ready"
+            )
+        if not all(ready.result()):
+            raise PhaseError(
+                Cause.READINESS_TIMEOUT, f"an agent did not subscribe within {seconds:g} s"
+            )
+    finally:
+        for wait in (*waits, death):
+            wait.cancel()
+        await asyncio.gather(ready, death, return_exceptions=True)
+
+
+def container_spec(
+    job: Job, prepared: Prepared, provisioned: Provisioned, node: str
+) -> ContainerSpec:
+    """What to start: one container with every agent of the roster in it."""
+    environment = job.cell.task.config.environment
+    override = job.cell.condition.environment
+    limit_s = int(_time_limit_s(job))
+    sealed = job.sweep.network == "sealed" or environment.network_mode == "none"
+    return ContainerSpec(
+        image=prepared.image,
+        command=AGENT_COMMAND,
+        labels={
+            **job.labels,
+            "apiary.node": node,
+            "apiary.expires": str(int(time.time()) + limit_s + int(GRACE_S)),
+        },
+        environment={
+            "PYTHONPATH": LIB,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "APIARY_TIME_LIMIT_S": str(limit_s),
+            "APIARY_AGENTS": json.dumps(
+                [agent_environment(job, provisioned, agent) for agent in provisioned.agents]
+            ),
+        },
+        mounts=(
+            *prepared.agent_mounts,
+            Mount(job.folder.prompts, PROMPTS),
+            Mount(job.folder.agent_logs, AGENT_LOGS, read_only=False),
+        ),
+        network="none" if sealed else "public",
+        cpus=(override and override.override_cpus) or environment.cpus,
+        memory_mb=(override and override.override_memory_mb) or environment.memory_mb,
+    )
+
+
+def agent_timeout_s(job: Job) -> float:
+    """How long the agents may take: the task's limit, capped by the condition's."""
+    return min(
+        job.cell.task.config.agent.timeout_sec,
+        float(job.cell.condition.trial_budget.timeout_seconds),
+    )
+
+
+def _time_limit_s(job: Job) -> float:
+    return job.sweep.limits.launch_s + agent_timeout_s(job) + GRACE_S
+
+
+def agent_environment(job: Job, provisioned: Provisioned, agent: Agent) -> dict[str, str]:
+    """One agent's environment, named as the Buzz stack names it; it holds the agent's key."""
+    endpoint = job.sweep.endpoints[agent.entry.endpoint]
+    generation = agent.entry.generation
+    pinned: dict[str, str | int | None] = {
+        "BUZZ_AGENT_MAX_OUTPUT_TOKENS": generation.max_output_tokens,
+        "BUZZ_AGENT_MAX_CONTEXT_TOKENS": generation.context_window_tokens,
+        "BUZZ_AGENT_HANDOFF_PERCENT": generation.compact_at_percent,
+        "BUZZ_AGENT_HANDOFF_AT_TOKENS": generation.compact_at_tokens,
+        "BUZZ_AGENT_THINKING_EFFORT": generation.thinking_effort or "medium",
+    }
+    if agent.entry.include_platform_prompt is False:
+        pinned["BUZZ_ACP_NO_BASE_PROMPT"] = "true"
+    return {
+        **endpoint.env,
+        "APIARY_AGENT_ID": agent.id,
+        "BUZZ_RELAY_URL": f"ws://localhost:{RELAY_PORT}",
+        "BUZZ_PRIVATE_KEY": agent.keypair.secret_hex,
+        "BUZZ_AUTH_TAG": agent.attestation.to_text(),
+        "BUZZ_ACP_CHANNELS": provisioned.channel_id,
+        "BUZZ_ACP_SUBSCRIBE": "mentions",
+        "BUZZ_ACP_RESPOND_TO": "anyone",
+        "BUZZ_ACP_NO_MEMORY": "true",
+        "BUZZ_ACP_SYSTEM_PROMPT_FILE": f"{PROMPTS}/{agent.id}.system-prompt.md",
+        "BUZZ_AGENT_PROVIDER": endpoint.provider,
+        "BUZZ_AGENT_MODEL": endpoint.model or agent.entry.endpoint,
+        "BUZZ_AGENT_MAX_ROUNDS": str(agent.entry.budget.max_calls or 0),
+        "BUZZ_AGENT_NO_HINTS": "1",
+        "APIARY_GATEWAY_URL": f"http://localhost:{GATEWAY_PORT}",
+        "APIARY_GATEWAY_TOKEN": provisioned.gateway.tokens[agent.id],
+        "APIARY_DIALECT": endpoint.dialect,
+        **{name: str(value) for name, value in pinned.items() if value is not None},
+    }
+
+
+def _write_prompts(job: Job, provisioned: Provisioned) -> None:
+    for agent in provisioned.agents:
+        text = system_prompt(job.cell.prompts[agent.entry.prompt.sha256], agent, provisioned)
+        path = job.folder.prompts / f"{agent.id}.system-prompt.md"
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
+
+
+def system_prompt(persona: str, agent: Agent, provisioned: Provisioned) -> str:
+    """The persona and a section on the team: own key, channel, user, teammates."""
+    user = provisioned.user
+    rows = [
+        f"| {mate.id} | {mate.entry.role} | {mate.keypair.pubkey} |"
+        for mate in provisioned.agents
+        if mate.id != agent.id
+    ]
+    return "\n".join(
+        [
+            persona.rstrip("\n"),
+            "",
+            "## Your team",
+            "",
+            f"You are {agent.id}; your public key is {agent.keypair.pubkey}.",
+            f"The channel is {provisioned.channel_id}.",
+            f"The user is {user.name}; their public key is {user.keypair.pubkey}.",
+            "",
+            "| Name | Role | Pubkey |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )

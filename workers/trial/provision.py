@@ -1,0 +1,200 @@
+"""Phase 2, provision: Job -> Provisioned. Relay, keys, channel, directory, memories, tokens.
+
+Agents' keys are fresh for every try. The owner's is too, since the relay is embedded and nobody
+configured one; a named user and the directory are derived from the owner. Every identity, the
+user included, holds the owner's attestation and publishes its profile with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.contract.condition import RosterEntry
+from workers.contract.evidence import DirectoryRow
+from workers.contract.outcome import Cause
+from workers.contract.task import Fixture, Task
+from workers.gateway import AgentAccess, GatewayError, GatewayTrial
+from workers.nostr.attestation import attest
+from workers.nostr.keys import Keypair, derive_identity
+from workers.relay import EmbeddedRelay, RelayClient, RelayError
+from workers.trial.errors import PhaseError, deadline
+from workers.trial.handoff import RELAY_HOST, Agent, Job, Member, Provisioned, Tools
+
+NO_FIXTURE = Fixture(requires_evidence=False)
+DEFAULT_USER = "user"
+
+
+@dataclass(frozen=True)
+class _Identities:
+    owner: Keypair
+    user: Member
+    agents: tuple[Agent, ...]
+    directory: Mapping[str, Member]
+
+
+async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisioned:
+    """Sets up everything that a trial needs outside its container.
+
+    Raises:
+        PhaseError: ``relay_unavailable``, ``provision_failed`` or ``seed_failed``.
+    """
+    seconds = job.sweep.limits.provision_s
+    async with deadline("provision_s", seconds, Cause.PROVISION_FAILED):
+        identities = make_identities(job)
+        relay, socket = await _relay(job, tools, stack, identities.owner)
+        opened_s = time.monotonic()
+        gateway = await _gateway(job, tools, stack)
+        try:
+            client = await stack.enter_async_context(_client(identities.user, socket))
+            channel_id = await _channel(job, client, identities, socket)
+        except RelayError as error:
+            raise PhaseError(Cause.PROVISION_FAILED, str(error)) from error
+        await _seed_memories(job, identities.agents[0], socket)
+    return Provisioned(
+        relay=relay,
+        relay_socket=socket,
+        gateway=gateway,
+        opened_s=opened_s,
+        channel_id=channel_id,
+        user=identities.user,
+        user_client=client,
+        agents=identities.agents,
+        directory=directory_rows(job.cell.task, identities.directory),
+        actors=identities.directory,
+    )
+
+
+def make_identities(job: Job) -> _Identities:
+    """Draws and derives every key of the trial, and notes each as a secret."""
+    task = job.cell.task
+    fixture = task.fixture or NO_FIXTURE
+    owner = Keypair.generate()
+    name = fixture.user_display_name
+    user_keys = (
+        derive_identity(owner, f"task-user:{task.bare_name}") if name else Keypair.generate()
+    )
+    user = Member(name or DEFAULT_USER, user_keys, attest(owner, user_keys.pubkey))
+    agents = tuple(_agent(agent_id, entry, owner) for agent_id, entry in job.cell.condition.agents)
+    directory = {}
+    for row in fixture.entries:
+        keys = derive_identity(owner, row.key_id)
+        directory[row.key_id] = Member(row.name, keys, attest(owner, keys.pubkey))
+    _note_secrets(job, owner, [user, *directory.values()], agents)
+    return _Identities(owner, user, agents, directory)
+
+
+def _agent(agent_id: str, entry: RosterEntry, owner: Keypair) -> Agent:
+    keys = Keypair.generate()
+    return Agent(agent_id, entry, keys, attest(owner, keys.pubkey))
+
+
+def _note_secrets(
+    job: Job, owner: Keypair, members: list[Member], agents: tuple[Agent, ...]
+) -> None:
+    job.secrets.add_key(owner.secret_hex, owner.nsec)
+    holders: list[Member | Agent] = [*members, *agents]
+    for holder in holders:
+        job.secrets.add_key(holder.keypair.secret_hex, holder.keypair.nsec)
+        job.secrets.add_attestation(holder.attestation.sig)
+
+
+async def _relay(
+    job: Job, tools: Tools, stack: AsyncExitStack, owner: Keypair
+) -> tuple[EmbeddedRelay, Path]:
+    relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=RELAY_HOST)
+    stack.push_async_callback(relay.close)
+    socket = tools.sockets / f"{job.lease.attempt[:12]}-{job.try_}.sock"
+    try:
+        await relay.serve_unix(socket)
+    except OSError as error:
+        raise PhaseError(Cause.RELAY_UNAVAILABLE, f"relay socket: {error.strerror}") from error
+    stack.callback(socket.unlink, missing_ok=True)
+    return relay, socket
+
+
+async def _gateway(job: Job, tools: Tools, stack: AsyncExitStack) -> GatewayTrial:
+    condition = job.cell.condition
+    access = [
+        AgentAccess(
+            agent=agent_id,
+            endpoint=entry.endpoint,
+            prices=condition.prices[entry.endpoint],
+            budget=entry.budget,
+        )
+        for agent_id, entry in condition.agents
+    ]
+    try:
+        trial = await tools.gateway.open_trial(access, job.folder.ledger)
+    except GatewayError as error:
+        raise PhaseError(Cause.PROVISION_FAILED, str(error)) from error
+    stack.push_async_callback(trial.close)
+    for token in trial.tokens.values():
+        job.secrets.add_token(token)
+    return trial
+
+
+def _client(member: Member | Agent, socket: Path) -> RelayClient:
+    return RelayClient(
+        f"http://{RELAY_HOST}", member.keypair, member.attestation, unix_socket=socket
+    )
+
+
+async def _channel(job: Job, client: RelayClient, identities: _Identities, socket: Path) -> str:
+    """Profiles first, then the channel and its members one after another.
+
+    Member commands on one channel are last-write-wins for the roster, so they never overlap.
+    """
+    task = job.cell.task
+    fixture = task.fixture or NO_FIXTURE
+    await client.set_profile(identities.user.name)
+    for agent in identities.agents:
+        async with _client(agent, socket) as own:
+            await own.set_profile(agent.id)
+    for row in fixture.entries:
+        async with _client(identities.directory[row.key_id], socket) as own:
+            await own.set_profile(row.name, about=row.about or None)
+    label = f"{task.bare_name}-{job.lease.attempt[:8]}"
+    channel_id = await client.create_channel(
+        label,
+        about=f"run={job.sweep.sweep} trial={job.lease.attempt}/{job.try_} "
+        f"manifest={job.cell.condition.digest}",
+    )
+    for agent in identities.agents:
+        await client.add_member(channel_id, agent.keypair.pubkey, "member")
+    for row in fixture.entries:
+        if row.channel_member:
+            role = "bot" if row.role == "bot" else "member"
+            keys = identities.directory[row.key_id].keypair
+            await client.add_member(channel_id, keys.pubkey, role)
+    return channel_id
+
+
+async def _seed_memories(job: Job, orchestrator: Agent, socket: Path) -> None:
+    fixture = job.cell.task.fixture or NO_FIXTURE
+    if not fixture.memories:
+        return
+    async with _client(orchestrator, socket) as client:
+        for seed in fixture.memories:
+            try:
+                await client.write_memory(seed.slug, seed.value)
+            except RelayError as error:
+                raise PhaseError(Cause.SEED_FAILED, f"memory {seed.slug}: {error}") from error
+
+
+def directory_rows(task: Task, members: Mapping[str, Member]) -> tuple[DirectoryRow, ...]:
+    """The directory as evidence shows it."""
+    fixture = task.fixture or NO_FIXTURE
+    return tuple(
+        DirectoryRow(
+            identity_id=row.key_id,
+            name=row.name,
+            role=row.role,
+            pubkey=members[row.key_id].keypair.pubkey,
+            about=row.about,
+        )
+        for row in fixture.entries
+    )

@@ -1,0 +1,99 @@
+"""Phase 8, seal: the try's files go to the store, and the commit marker goes last.
+
+A node commits on its own. One that has passed its lease's deadline does not: it writes
+``late.json`` into the try, and a driver decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from workers.contract.base import sha256_hex
+from workers.contract.outcome import Cause, Verdict
+from workers.contract.result import TryRecord, result_key, try_prefix
+from workers.contract.trial import Commit
+from workers.storage.interface import Store, StoreError
+from workers.trial.errors import PhaseError
+from workers.trial.secrets import Secrets
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 5.0
+
+
+class SecretFoundError(Exception):
+    """A file still holds a secret: it may not be stored."""
+
+
+def hash_files(out: Path, secrets: Secrets) -> dict[str, str]:
+    """Every file of the try by name, with its SHA-256, scanned for secrets once more.
+
+    Raises:
+        SecretFoundError: a file holds one; this is a bug of ours, since writes strike them out.
+    """
+    digests = {}
+    for path in sorted(path for path in out.rglob("*") if path.is_file()):
+        name = path.relative_to(out).as_posix()
+        data = path.read_bytes()
+        if secrets.found_in(data):
+            raise SecretFoundError(f"{name} holds a secret of the trial")
+        digests[name] = sha256_hex(data)
+    return digests
+
+
+async def seal(
+    store: Store,
+    out: Path,
+    record: TryRecord,
+    lease_valid: Callable[[], bool],
+    seconds: float,
+) -> Commit:
+    """Uploads the try, then commits it if it counts and the lease still holds.
+
+    Raises:
+        PhaseError: ``store_unavailable``: the store did not take it within ``seconds``.
+    """
+    give_up = time.monotonic() + seconds
+    prefix = try_prefix(record.sweep, record.attempt, record.try_)
+    for name in sorted(record.files):
+        await _insist(partial(store.put_file, f"{prefix}/{name}", out / name), give_up)
+    document = record.to_json().encode() + b"\n"
+    await _insist(lambda: store.put(f"{prefix}/try.json", document), give_up)
+    if record.verdict is Verdict.INVALID:
+        return Commit.NONE
+    if not lease_valid():
+        await _insist(lambda: store.put(f"{prefix}/late.json", document), give_up)
+        return Commit.LATE
+    return await _commit(store, record, document, give_up)
+
+
+async def _commit(store: Store, record: TryRecord, document: bytes, give_up: float) -> Commit:
+    key = result_key(record.sweep, record.attempt)
+    created = await _insist(lambda: store.create(key, document), give_up)
+    if created:
+        return Commit.WRITTEN
+    # A create whose answer was lost is told "there is one" when it is tried again: look whose.
+    present = await _insist(lambda: store.get(key), give_up)
+    return Commit.WRITTEN if present == document else Commit.SUPERSEDED
+
+
+async def _insist(call: Callable[[], T], give_up: float) -> T:
+    """Runs a blocking store call until it works or the time is up."""
+    pause = FIRST_PAUSE_S
+    while True:
+        left = give_up - time.monotonic()
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(call), max(left, 0.1))
+        except TimeoutError as error:
+            raise PhaseError(Cause.STORE_UNAVAILABLE, "clock seal_s fired") from error
+        except StoreError as error:
+            if time.monotonic() + pause > give_up:
+                raise PhaseError(Cause.STORE_UNAVAILABLE, str(error)) from error
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_S)

@@ -11,16 +11,13 @@ import platform
 import re
 from collections.abc import Mapping
 from importlib import metadata
-from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
-
-from scheduler.manifest import ManifestError, ManifestFault, Scoring, SweepBudget
-from scheduler.plan import BaseImage, Plan, Profile, lay_out
-from workers.contract.base import FormatError, Strict, sha256_hex
-from workers.contract.condition import Condition
-from workers.contract.endpoint import Dialect, Endpoint, Provider
-from workers.contract.spec import CellSpec, Limits, SweepSpec, cell_id
+from scheduler.lock_format import Lock, LockedCondition, LockedEndpoint, Versions
+from scheduler.manifest import ManifestError, ManifestFault
+from scheduler.plan import Plan, lay_out
+from workers.contract.base import FormatError
+from workers.contract.endpoint import Endpoint
+from workers.contract.spec import CellSpec, SweepSpec, cell_id
 from workers.contract.task import Task
 from workers.contract.task_folder import (
     TaskFolderError,
@@ -31,85 +28,23 @@ from workers.contract.task_folder import (
 )
 from workers.storage.interface import Store
 
+__all__ = [
+    "Lock",
+    "LockError",
+    "installed_versions",
+    "lock_key",
+    "lock_of",
+    "plan_from_lock",
+    "read_lock",
+    "read_locks",
+    "write_lock",
+]
+
 _LOCK_KEY = re.compile(r"sweeps/[^/]+/lock-([1-9][0-9]*)\.json")
 
 
 class LockError(Exception):
     """A lock cannot be written or is not there; the message says why."""
-
-
-class Versions(Strict):
-    """What ran the sweep; null: not installed where it was planned."""
-
-    apiary: str | None
-    python: str
-    ray: str | None
-    docker: str | None
-    """Of the client library."""
-    nostr_sdk: str | None
-
-
-class LockedCondition(Strict):
-    """A condition whole, and its identity."""
-
-    digest: str
-    manifest: Condition
-
-
-class LockedEndpoint(Strict):
-    """Where a model was reached; the values of ``env`` are left out, they may be secret."""
-
-    provider: Provider
-    base_url: str | None
-    model: str | None
-    dialect: Dialect
-    api_key_env: str | None
-    """The variable's name."""
-    env_names: tuple[str, ...] = ()
-
-
-class Lock(Strict):
-    """``sweeps/<sweep>/lock-<n>.json``."""
-
-    schema_version: Literal[1] = 1
-    number: Annotated[int, Field(ge=1)] = 1
-    sweep: str
-    name: str
-    started_at: str
-    """RFC 3339, UTC."""
-    store: str
-    agent: Literal["reference"]
-    relay: Literal["embedded"]
-    network: Literal["declared", "sealed"]
-    user_attested: Literal[True] = True
-    """Every identity, the trial user too, publishes its profile with the owner's attestation."""
-    seed: int
-    scoring: Scoring
-    limits: Limits
-    budget: SweepBudget
-    base_image: BaseImage | None
-    profile: Profile
-    versions: Versions
-    tasks: tuple[Task, ...]
-    conditions: tuple[LockedCondition, ...]
-    prompts: dict[str, str]
-    """The text of every prompt by its SHA-256."""
-    endpoints: dict[str, LockedEndpoint]
-    attempts: dict[str, int]
-    """Cell to its k."""
-
-    @model_validator(mode="after")
-    def _identities_hold(self) -> Self:
-        for condition in self.conditions:
-            if condition.manifest.digest != condition.digest:
-                raise ValueError(f"conditions: {condition.digest} is not its manifest's digest")
-        for digest, text in self.prompts.items():
-            if sha256_hex(text.encode()) != digest:
-                raise ValueError(f"prompts: {digest} is not its text's digest")
-        cells = {cell_id(c.digest, task.digest) for c in self.conditions for task in self.tasks}
-        if cells != self.attempts.keys():
-            raise ValueError("attempts: the cells are not those of tasks and conditions")
-        return self
 
 
 def lock_key(sweep: str, number: int) -> str:

@@ -1,10 +1,8 @@
 """Stage 2, plan: LoadedSweep -> Plan.
 
-Everything that a sweep names is read and held against everything else here, before anything
-starts: tasks against layer and globs, conditions against prompts and endpoints, endpoints
-against the environment. The cells are tasks × conditions; their attempts are put in the
-order in which they should start, round robin over conditions, so that a sweep that is cut
-short has seen all of them equally.
+The cells of a sweep are its tasks × its conditions. Their attempts are put in the order in
+which they should start, round robin over conditions, so that a sweep that is cut short has
+seen all of them equally.
 """
 
 from __future__ import annotations
@@ -18,30 +16,10 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from scheduler.manifest import (
-    ChosenTask,
-    FaultList,
-    LoadedCondition,
-    LoadedEndpoints,
-    LoadedSweep,
-    ManifestFault,
-    Scoring,
-    SweepBudget,
-    choose_tasks,
-    find_endpoint_file,
-    load_condition,
-    missing_keys,
-    open_endpoints,
-)
-from scheduler.manifest.roots import shipped_endpoints
+from scheduler.manifest import LoadedCondition, LoadedSweep, Scoring, SweepBudget, read_inputs
 from workers.contract.base import Strict
 from workers.contract.spec import CellSpec, SweepSpec, attempt_id, cell_id
 from workers.contract.task import DEFAULT_ATTEMPTS, Task
-from workers.storage import StoreError, open_store
-
-
-STORE_VARIABLE = "APIARY_STORE"
-"""The environment variable that names a store where nothing else does."""
 
 
 class PlannedAttempt(NamedTuple):
@@ -141,19 +119,21 @@ def make_plan(
     if started_at.tzinfo is None:
         raise ValueError("started_at must be an aware time")
     start = started_at.astimezone(UTC)
-    tasks, conditions, endpoints, warnings = _read_all(sweep, environment)
+    inputs = read_inputs(sweep, environment)
     spec = SweepSpec(
         sweep=f"{sweep.file.name}-{start:%Y%m%dT%H%M%SZ}",
-        store=store_url(sweep, environment),
+        store=inputs.store,
         agent=sweep.file.agent,
         relay=sweep.file.relay,
         network=sweep.file.network,
         base_image=None if base_image is None else base_image.reference,
         seed=sweep.file.seed,
         limits=sweep.file.limits,
-        endpoints={name: endpoints.endpoints[name] for name in _used_endpoints(conditions)},
+        endpoints=inputs.endpoints,
     )
-    cells = tuple(_cell(chosen.task, condition) for chosen in tasks for condition in conditions)
+    cells = tuple(
+        _cell(chosen.task, condition) for chosen in inputs.tasks for condition in inputs.conditions
+    )
     counts = {cell.cell: sweep.file.attempts or default_count(cell.task) for cell in cells}
     return Plan(
         name=sweep.file.name,
@@ -166,8 +146,8 @@ def make_plan(
         budget=sweep.file.budget,
         base_image=base_image,
         profile=Profile(cpus=os.cpu_count(), n_concurrent=n_concurrent),
-        archives={each.task.digest: TaskSource(each.folder, each.kit) for each in tasks},
-        warnings=warnings,
+        archives={each.task.digest: TaskSource(each.folder, each.kit) for each in inputs.tasks},
+        warnings=inputs.warnings,
     )
 
 
@@ -188,106 +168,6 @@ def lay_out(
 def default_count(task: Task) -> int:
     """K of a task where the sweep does not say: that of its layer."""
     return DEFAULT_ATTEMPTS[task.layer]
-
-
-def store_url(sweep: LoadedSweep, environment: Mapping[str, str]) -> str:
-    """The store of a sweep: its own, else ``APIARY_STORE``, else ``.apiary`` where we are."""
-    if sweep.file.store is not None:
-        return sweep.file.store
-    return environment.get(STORE_VARIABLE) or Path(".apiary").absolute().as_uri()
-
-
-def _read_all(
-    sweep: LoadedSweep, environment: Mapping[str, str]
-) -> tuple[tuple[ChosenTask, ...], tuple[LoadedCondition, ...], LoadedEndpoints, tuple[str, ...]]:
-    faults = FaultList()
-    tasks: tuple[ChosenTask, ...] = ()
-    warnings: list[str] = []
-    with faults.gathering():
-        tasks, notes = choose_tasks(sweep)
-        warnings.extend(notes)
-    conditions: list[LoadedCondition] = []
-    for path in sweep.condition_paths:
-        with faults.gathering():
-            conditions.append(load_condition(path, sweep.manifests))
-    endpoints: LoadedEndpoints | None = None
-    with faults.gathering():
-        endpoints = open_endpoints(sweep.endpoints_path)
-    for fault in _cross_faults(sweep, tasks, conditions, endpoints, environment):
-        faults.add(fault)
-    faults.settle()
-    if endpoints is None:
-        raise AssertionError("endpoints without a fault were read")
-    for condition in conditions:
-        warnings.extend(condition.warnings)
-    if sweep.file.budget != SweepBudget():
-        warnings.append("budget: recorded in the lock; nothing stops a sweep for it yet")
-    return tasks, tuple(conditions), endpoints, tuple(warnings)
-
-
-def _cross_faults(
-    sweep: LoadedSweep,
-    tasks: Iterable[ChosenTask],
-    conditions: list[LoadedCondition],
-    endpoints: LoadedEndpoints | None,
-    environment: Mapping[str, str],
-) -> Iterator[ManifestFault]:
-    yield from _store_faults(sweep, environment)
-    yield from _harbor_faults(tasks)
-    yield from _double_conditions(conditions)
-    if endpoints is not None:
-        for condition in conditions:
-            yield from _lacking_endpoints(condition, endpoints, shipped_endpoints(sweep.manifests))
-        yield from missing_keys(endpoints, _used_endpoints(conditions), environment)
-
-
-def _store_faults(sweep: LoadedSweep, environment: Mapping[str, str]) -> Iterator[ManifestFault]:
-    try:
-        open_store(store_url(sweep, environment))
-    except StoreError as error:
-        if sweep.file.store is None:
-            yield ManifestFault("environment", None, STORE_VARIABLE, str(error))
-        else:
-            yield sweep.document.fault(("store",), str(error))
-
-
-def _harbor_faults(tasks: Iterable[ChosenTask]) -> Iterator[ManifestFault]:
-    for chosen in tasks:
-        if chosen.task.fixture is None:
-            message = (
-                "without this file it is a Harbor task, graded by its container's state; "
-                "this version runs Buzz-native tasks only"
-            )
-            yield ManifestFault(str(chosen.folder / "fixture.yaml"), None, "", message)
-
-
-def _double_conditions(conditions: Iterable[LoadedCondition]) -> Iterator[ManifestFault]:
-    names: dict[str, LoadedCondition] = {}
-    for loaded in conditions:
-        name = loaded.condition.condition
-        other = names.setdefault(name, loaded)
-        if other is not loaded:
-            message = f"{other.path} is called {name!r} too: results are told apart by this name"
-            yield loaded.document.fault(("condition",), message)
-
-
-def _lacking_endpoints(
-    loaded: LoadedCondition, endpoints: LoadedEndpoints, shipped: Path
-) -> Iterator[ManifestFault]:
-    for index, entry in enumerate(loaded.condition.roster):
-        if entry.endpoint in endpoints.endpoints:
-            continue
-        there = ", ".join(sorted(endpoints.endpoints)) or "none"
-        message = f"{endpoints.path} has no endpoint {entry.endpoint!r} (it has: {there})"
-        other = find_endpoint_file(entry.endpoint, shipped)
-        if other is not None:
-            message += f"; {other} has it: use --endpoint-config {other}"
-        yield loaded.document.fault(("roster", index, "endpoint"), message)
-
-
-def _used_endpoints(conditions: Iterable[LoadedCondition]) -> tuple[str, ...]:
-    names = (name for loaded in conditions for name in loaded.condition.endpoints)
-    return tuple(dict.fromkeys(names))
 
 
 def _cell(task: Task, loaded: LoadedCondition) -> CellSpec:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 # both as in Buzz's own verifiers.
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_])-?\d[\d,]*(?:\.\d+)?")
 _AMOUNT = re.compile(r"(?<![A-Za-z0-9_])-?\$?\d[\d,]*(?:\.\d+)?")
-_STRETCH = re.compile(r"(\D*)(\d+)")
+_DIGITS = re.compile(r"(\d+)")
 
 
 def numbers(text: str) -> Iterator[float]:
@@ -34,8 +34,9 @@ def has_amount(text: str, figure: float) -> bool:
 
 def stretches(text: str) -> Iterator[tuple[str, str]]:
     """A text's runs of digits, each with the run of other characters before it."""
-    for match in _STRETCH.finditer(text):
-        yield match.group(1), match.group(2)
+    # Splitting looks at each character once; a pattern for both runs would look from every start.
+    parts = _DIGITS.split(text)
+    return zip(parts[0::2], parts[1::2])
 
 
 def has_word(text: str, word: str) -> bool:
@@ -68,8 +69,9 @@ def has_concluded(text: str, words: tuple[str, ...], figure: str) -> bool:
 
 def has_in_sentence(text: str, name: str, word: str) -> bool:
     """Whether a name and then a word stand in one piece without full stop and newline; any case."""
+    wanted = re.compile(re.escape(name), re.IGNORECASE)
     for piece in re.split(r"[.\n]", text):
-        found = re.search(re.escape(name), piece, re.IGNORECASE)
+        found = wanted.search(piece)
         if found and has_word(piece[found.end() :], word):
             return True
     return False

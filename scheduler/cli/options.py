@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 from rich.console import Console
@@ -12,6 +14,9 @@ from scheduler.settings import Settings, read_settings
 from workers.storage import Store, open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+WIDTH = 120
+"""Columns where there is no terminal and ``COLUMNS`` says nothing."""
 
 
 def store_option(function: F) -> F:
@@ -43,9 +48,15 @@ def opened(store_url: str | None, settings: Settings | None = None) -> Store:
 
 def data_console() -> Console:
     """Standard output, for tables that are a command's answer."""
-    return Console(highlight=False)
+    return _console(sys.stdout)
 
 
 def human_console() -> Console:
     """Standard error, for progress and words."""
-    return Console(stderr=True, highlight=False)
+    return _console(sys.stderr)
+
+
+def _console(stream: TextIO) -> Console:
+    """A console as wide as its terminal; a file or a pipe has room for whole tables."""
+    width = None if stream.isatty() else shutil.get_terminal_size((WIDTH, 24)).columns
+    return Console(file=stream, width=width, highlight=False)

@@ -13,6 +13,7 @@ from scheduler.cli.options import data_console, human_console, json_option, stor
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
 from scheduler.report.names import short_name
+from scheduler.report.tables import plain_table
 from scheduler.settings import read_settings
 
 
@@ -82,7 +83,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _cells(plan: Plan) -> Table:
-    table = Table(title=f"Plan of {plan.name}", title_justify="left", header_style="dim")
+    table = plain_table(f"Plan of {plan.name}")
     for heading in ("task", "layer", "condition", "model", "k"):
         table.add_column(heading, justify="right" if heading == "k" else "left", overflow="fold")
     last = None

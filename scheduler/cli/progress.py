@@ -12,10 +12,10 @@ from typing import IO, Any, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from scheduler.report.names import short_name
+from scheduler.report.tables import plain_table
 from scheduler.view import ConditionView, Observer, SweepView
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord
@@ -161,7 +161,7 @@ class LiveProgress:
 
 def live_table(view: SweepView) -> RenderableType:
     """A moment of a sweep as a table, with one line under it."""
-    table = Table(title=view.sweep, title_justify="left", header_style="dim")
+    table = plain_table(view.sweep)
     table.add_column("condition", overflow="fold")
     for heading in ("passed", "failed", "invalid", "running", "planned"):
         table.add_column(heading, justify="right")

@@ -93,6 +93,8 @@ def run_to_report(plan: Plan, store: Store, how: Running) -> Exit:
     human = human_console()
     with progress(human, how.as_json) as shown, stopped_by_operator() as stop:
         shown.event("start", sweep=plan.sweep, attempts=len(plan.attempts), store=plan.spec.store)
+        if how.ray_address is None:
+            shown.note("starting Ray and a node on this machine")
         end = run_sweep(
             plan,
             plan.spec.store,

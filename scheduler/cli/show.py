@@ -138,12 +138,13 @@ def _message(line: Line) -> Text:
     if line.depth:
         text.append("↳ ", style="dim")
     text.append(line.author, style="bold cyan" if line.role == "user" else "bold magenta")
-    text.append(f"  {line.role}, {line.time}", style="dim")
+    role = "" if line.role == line.author else f"{line.role}, "
+    text.append(f"  {role}{line.time}", style="dim")
     if line.mentions:
         text.append("  notifies " + ", ".join(f"@{name}" for name in line.mentions), style="blue")
     if line.marks:
         text.append("  [" + ", ".join(line.marks) + "]", style="dim")
-    text.append("\n" + line.text)
+    text.append("\n" + line.text.rstrip())
     return text
 
 

@@ -15,6 +15,7 @@ from scheduler.cli.options import data_console, human_console, json_option, open
 from scheduler.report.collect import collect
 from scheduler.report.score import score
 from scheduler.report.summary import Summary
+from scheduler.report.tables import plain_table
 
 
 @click.command("status")
@@ -59,7 +60,7 @@ def _document(summary: Summary) -> dict[str, Any]:
 
 
 def _table(summaries: list[Summary]) -> Table:
-    table = Table(header_style="dim")
+    table = plain_table()
     for heading in ("sweep", "condition"):
         table.add_column(heading, overflow="fold")
     for heading in ("planned", "passed", "failed", "open", "invalid tries"):

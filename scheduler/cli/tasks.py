@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from scheduler.cli.exits import Exit, UsageFault
@@ -15,6 +14,7 @@ from scheduler.manifest.roots import KIT_NAME, find_manifests
 from scheduler.manifest.task import CONFIG_NAME, load_task
 from scheduler.plan import default_count
 from scheduler.report.names import short_name
+from scheduler.report.tables import plain_table
 from workers.contract.task import Task
 
 
@@ -36,7 +36,7 @@ def list_tasks(path: Path | None, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([_document(task) for task in tasks], sort_keys=True))
         return Exit.DONE
-    table = Table(header_style="dim")
+    table = plain_table()
     for heading in ("task", "layer", "k", "difficulty", "digest"):
         table.add_column(heading, no_wrap=heading == "digest", overflow="fold")
     for task in tasks:

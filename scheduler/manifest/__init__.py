@@ -2,8 +2,9 @@
 
 YAML, JSON and TOML files become checked, frozen values, or one error that lists every
 fault with file, line, field, expectation and nearest right name. ``sweep`` reads a sweep
-file or the flags that stand for one; ``selection``, ``condition`` and ``endpoints`` read
-what it names; ``check`` holds each document against its strict model.
+file or the flags that stand for one; ``inputs`` reads all that it names, by way of
+``selection``, ``condition`` and ``endpoints``; ``check`` holds each document against its
+strict model.
 """
 
 from scheduler.manifest.condition import LoadedCondition, load_condition
@@ -15,6 +16,7 @@ from scheduler.manifest.endpoints import (
     open_endpoints,
 )
 from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault
+from scheduler.manifest.inputs import SweepInputs, read_inputs
 from scheduler.manifest.selection import ChosenTask, choose_tasks
 from scheduler.manifest.sweep import (
     LoadedSweep,
@@ -39,6 +41,7 @@ __all__ = [
     "Scoring",
     "SweepBudget",
     "SweepFile",
+    "SweepInputs",
     "choose_tasks",
     "find_endpoint_file",
     "load_condition",
@@ -47,5 +50,6 @@ __all__ = [
     "load_task",
     "missing_keys",
     "open_endpoints",
+    "read_inputs",
     "sweep_from_flags",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,7 @@ def _prompt_text(
     """The text of the first candidate whose digest is right."""
     found: list[tuple[Path, str]] = []
     for candidate in dict.fromkeys(base / prompt.path for base in bases):
-        if not candidate.is_file():
+        if not os.path.isfile(candidate):
             continue
         data = read_bytes(candidate)
         digest = sha256_hex(data)

@@ -13,7 +13,7 @@ COMMAND_LINE = "command line"
 
 MAX_DEPTH = 40
 """Levels of nesting that a manifest may have."""
-MAX_VALUES = 100_000
+MAX_VALUES = 50_000
 """Values of a manifest, aliases written out."""
 MAX_CHARS = 4 * 1024 * 1024
 """Characters of all texts of a manifest, aliases written out."""

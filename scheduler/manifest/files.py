@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from scheduler.manifest.document import Document
-from scheduler.manifest.faults import ManifestError, ManifestFault
+from scheduler.manifest.faults import ManifestError, ManifestFault, nearest_name
 from scheduler.manifest.json_marks import read_json
 from scheduler.manifest.toml_marks import read_toml
 from scheduler.manifest.yaml_marks import read_yaml
@@ -66,6 +67,16 @@ def read_bytes(path: Path) -> bytes:
         if isinstance(error, ManifestError):
             raise
         raise _error(path, "not a file name") from error
+
+
+def nearest_path(path: Path) -> str | None:
+    """The path beside a missing one whose name is nearest to it, if any is near."""
+    try:
+        names = sorted(os.listdir(path.parent))
+    except (OSError, ValueError):
+        return None
+    nearest = nearest_name(path.name, names)
+    return None if nearest is None else str(path.parent / nearest)
 
 
 def _error(path: Path, message: str) -> ManifestError:

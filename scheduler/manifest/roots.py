@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 KIT_NAME = "verifier_kit"
@@ -16,9 +17,16 @@ def find_manifests(start: Path) -> Path:
     """
     resolved = start.resolve()
     for folder in (resolved, *resolved.parents):
-        if (folder / KIT_NAME).is_dir():
-            return folder
+        if os.path.isdir(folder / KIT_NAME):
+            return _from_here(folder)
     return Path("manifests")
+
+
+def _from_here(folder: Path) -> Path:
+    """The folder as short as it can be written: it stands in what people read."""
+    here = Path.cwd()
+    # Not the working directory itself: ``.`` has no parent to look for endpoints in.
+    return folder.relative_to(here) if here in folder.parents else folder
 
 
 def shipped_endpoints(manifests: Path) -> Path:

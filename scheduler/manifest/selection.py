@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,6 +14,7 @@ from scheduler.manifest.faults import (
     Place,
     nearest_name,
 )
+from scheduler.manifest.files import nearest_path
 from scheduler.manifest.roots import KIT_NAME
 from scheduler.manifest.sweep import LoadedSweep
 from scheduler.manifest.task import CONFIG_NAME, REQUIRED_FILES, load_task, load_task_config
@@ -87,16 +89,25 @@ def _candidates(sweep: LoadedSweep) -> tuple[_Candidate, ...]:
     """Every task folder of the data set, or the one task that the path names."""
     path = sweep.tasks_path
     place: Place = ("tasks", "path")
-    if not path.is_dir():
-        raise ManifestError([sweep.document.fault(place, f"there is no folder {path}")])
-    if (path / CONFIG_NAME).exists():
+    if not os.path.isdir(path):
+        nearest = nearest_path(path)
+        raise ManifestError([sweep.document.fault(place, f"there is no folder {path}", nearest)])
+    if os.path.lexists(path / CONFIG_NAME):
         folders = [path]
     else:
-        folders = sorted(child for child in path.iterdir() if _looks_like_task(child))
+        folders = sorted(filter(_looks_like_task, _children(sweep, path)))
     if not folders:
         message = f"{path} is no task and has no tasks: no folder with a {CONFIG_NAME} is in it"
         raise ManifestError([sweep.document.fault(place, message)])
     return tuple(_Candidate(folder, _config_or_none(folder)) for folder in folders)
+
+
+def _children(sweep: LoadedSweep, path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError as error:
+        message = f"{path} cannot be listed: {error.strerror}"
+        raise ManifestError([sweep.document.fault(("tasks", "path"), message)]) from error
 
 
 def _looks_like_task(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from scheduler.manifest.check import check
@@ -59,10 +60,10 @@ def load_task_config(folder: Path) -> TaskConfig:
 def _check_files(folder: Path, kit: Path | None, faults: FaultList) -> None:
     for name in REQUIRED_FILES:
         path = folder / name
-        if path.is_symlink() or not path.is_file():
+        if os.path.islink(path) or not os.path.isfile(path):
             message = f"a task folder needs {', '.join(REQUIRED_FILES)}"
             faults.add(ManifestFault(str(path), None, "", f"there is no such file: {message}"))
-    if kit is not None and not kit.is_dir():
+    if kit is not None and not os.path.isdir(kit):
         message = "there is no verifier kit here: every task's digest covers it"
         faults.add(ManifestFault(str(kit), None, "", message))
 

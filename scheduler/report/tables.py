@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -59,7 +60,7 @@ def _cell_table(summary: Summary, cells: Sequence[CellScore], title: str) -> Tab
             table.add_row(short_name(cell.task), cell.condition, _cell_text(cell))
         return table
     for name in names:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     found = {(cell.task, cell.condition): cell for cell in cells}
     for task in dict.fromkeys(cell.task for cell in cells):
         row = [found.get((task, name)) for name in names]
@@ -150,7 +151,9 @@ def _cost_text(condition: ConditionScore) -> str:
 def _causes(summary: Summary) -> Table:
     table = _table("What was not a pass (tries)", "blame")
     for heading in ("cause", "condition", "task", "tries", "example"):
-        table.add_column(heading, justify="right" if heading == "tries" else "left")
+        table.add_column(
+            heading, justify="right" if heading == "tries" else "left", overflow="fold"
+        )
     for row in summary.causes[:MAX_CAUSES]:
         table.add_row(
             row.blame,
@@ -174,7 +177,19 @@ def _withheld(conditions: Sequence[ConditionScore]) -> list[Text]:
     ]
 
 
+def plain_table(title: str | None = None) -> Table:
+    """An empty table in the one style of all: a line under the headings and no frame."""
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+
+
 def _table(title: str, first: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    table = plain_table(title)
     table.add_column(first, overflow="fold")
     return table

@@ -116,9 +116,7 @@ def cells(*, conditions: int = 1, tasks: int = 1) -> dict[str, CellSpec]:
 def attempts(of: dict[str, CellSpec], count: int) -> list[Planned]:
     """The attempts of cells, ``count`` of each, the cells in turn."""
     return [
-        Planned(
-            attempt_id(SWEEP, cell.condition.digest, cell.task.digest, index), cell.cell, index
-        )
+        Planned(attempt_id(SWEEP, cell.condition.digest, cell.task.digest, index), cell.cell, index)
         for index in range(count)
         for cell in of.values()
     ]

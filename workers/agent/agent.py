@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from workers.agent import journal, prompt, surroundings
 from workers.agent.bridge import Bridge, BridgeError
@@ -34,6 +35,18 @@ QUERY_TIMEOUT_S = 3.0
 _CHANNEL_PREFIX = channel_subscription("")
 
 
+class Subscribes(Protocol):
+    """What changes subscriptions: ``RelayLink``."""
+
+    def subscribe(self, channel: str, since: int) -> None:
+        """Adds a channel."""
+        ...
+
+    def unsubscribe(self, channel: str) -> None:
+        """Drops a channel."""
+        ...
+
+
 class Doorkeeper:
     """Sorts what comes over the link: mentions into the inbox, memberships into subscriptions."""
 
@@ -42,7 +55,7 @@ class Doorkeeper:
         self._allowed = allowed
         self._inbox = inbox
         self._newest: dict[str, int] = {}
-        self.link: RelayLink | None = None
+        self.link: Subscribes | None = None
 
     def arrived(self, subscription: str, event: Event) -> None:
         """Takes one event; the agent's own are not for it."""

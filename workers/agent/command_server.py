@@ -19,6 +19,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from workers.agent import journal
@@ -55,13 +56,19 @@ class CommandServer:
         }
 
     def serve(self) -> None:
-        """Accepts for ever; each command runs in a thread of its own."""
+        """Accepts until it is closed; each command runs in a thread of its own."""
         while True:
-            connection, _ = self._socket.accept()
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
             threading.Thread(target=_serve_one, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
-        """Stops listening."""
+        """Stops listening; ``serve`` returns."""
+        with suppress(OSError):
+            # Closing alone would leave the thread that accepts where it is.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 

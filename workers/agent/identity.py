@@ -45,10 +45,16 @@ class Identity:
         """The public key in hex."""
         return self.keypair.pubkey
 
-    def sign(self, kind: int, tags: Iterable[Sequence[str]], content: str) -> Event:
-        """A signed event of now, the attestation appended last (NIP-OA)."""
+    def sign(
+        self, kind: int, tags: Iterable[Sequence[str]], content: str, *, not_before: int = 0
+    ) -> Event:
+        """A signed event of now, the attestation appended last (NIP-OA).
+
+        ``not_before`` pushes its time on, for what must be newer than what it replaces.
+        """
         own = () if self.attestation is None else (self.attestation.to_tag(),)
-        return Event.sign(self.keypair, kind, (*tags, *own), content, int(self.now()))
+        moment = max(int(self.now()), not_before)
+        return Event.sign(self.keypair, kind, (*tags, *own), content, moment)
 
     def answer_challenge(self, challenge: str, relay_url: str) -> Event:
         """The AUTH event for a relay's challenge (NIP-42), attested where we can."""

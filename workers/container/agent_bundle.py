@@ -233,10 +233,11 @@ def _read_regular(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ContainerError(f"read the compiled file {path.name}: {error.strerror}") from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_COMPILED:
+        os.close(descriptor)
+        raise ContainerError(f"read the compiled file {path.name}: not a file as expected")
     with os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_COMPILED:
-            raise ContainerError(f"read the compiled file {path.name}: not a file as expected")
         return stream.read(_MAX_COMPILED)
 
 

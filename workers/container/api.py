@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote
@@ -26,6 +27,7 @@ from workers.container.interface import ContainerError
 Json = Any
 Kind = Literal["containers", "volumes", "networks"]
 
+_LOCAL_SOCKET = "unix:///var/run/docker.sock"
 _OPEN_TIMEOUT_S = 30
 _FOREIGN = (
     docker.errors.DockerException,
@@ -66,6 +68,7 @@ class DockerApi:
         """
         with _translated("connect to the Docker engine"):
             where = docker.utils.kwargs_from_env()
+            _try_socket(where.get("base_url") or _LOCAL_SOCKET)
             self._client = docker.APIClient(
                 version="auto", timeout=_OPEN_TIMEOUT_S, max_pool_size=connections, **where
             )
@@ -271,6 +274,18 @@ class EventSource:
         # The reader may have ended the connection a moment ago: then there is nothing to wake.
         with contextlib.suppress(OSError, AttributeError, docker.errors.DockerException):
             self._stream.close()
+
+
+def _try_socket(url: str) -> None:
+    """Connects to a Unix socket and hangs up: the client leaks one that it cannot connect."""
+    scheme, _, path = url.partition("://")
+    if scheme in ("unix", "http+unix"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(_OPEN_TIMEOUT_S)
+            try:
+                probe.connect(path)
+            except OSError as error:
+                raise ContainerError(f"connect to the Docker engine at {path}: {error}") from error
 
 
 def _refusal(what: str, response: requests.Response) -> ContainerError:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workers.container import cgroup, door
 from workers.container.api import ConflictError, DockerApi, MissingError
@@ -15,6 +15,8 @@ from workers.container.events import EventStream, Watch
 from workers.container.interface import ContainerError, ContainerLostError, ExitState
 
 _PROOF_S = 5.0
+_LOOK_S = 1.0
+"""How long the event of a killed container's end may take before the engine is asked."""
 _OUTPUT_BYTES = 8 * 1024
 _OUTPUT_LINES = 1000
 _SIGKILLED = 128 + 9
@@ -69,14 +71,10 @@ class DockerContainer:
         self.oom_events()  # the counter dies with the container
         if not self._watch.ended.done():
             self._killed = True
-            # "Not running" and "no such container" both come with an event, or are found
-            # by the inspection below.
+            # "Not running" and "no such container" are found by the proof.
             with contextlib.suppress(ConflictError, MissingError):
                 await self._calls.run(deadline, lambda d: self._api.kill(self.id, d.left_s()))
-            left = deadline.left_s()
-            state = await self.ended(left - min(_PROOF_S, left / 2))
-            if state is None:
-                await self._prove_by_inspection(deadline)
+            await self._prove_end(deadline)
         return await self._exit_state()
 
     def oom_events(self) -> int:
@@ -125,31 +123,38 @@ class DockerContainer:
 
     async def _flagged_oom(self) -> bool:
         """Docker's own flag for an OOM kill."""
-        deadline = Deadline(f"inspect container {self.id[:12]}", _PROOF_S)
-        try:
-            told = await self._calls.run(deadline, lambda d: self._api.inspect(self.id, d.left_s()))
-        except MissingError:
-            return False
-        return bool(told["State"]["OOMKilled"])
+        record = await self._record(Deadline(f"inspect container {self.id[:12]}", _PROOF_S))
+        return record is not None and bool(record["OOMKilled"])
 
-    async def _prove_by_inspection(self, deadline: Deadline) -> None:
-        """Ends the watch by the engine's record.
+    async def _prove_end(self, deadline: Deadline) -> None:
+        """Waits for the event of the end, and asks for the engine's record if it is late.
 
         Raises:
-            ContainerError: by the record it runs.
+            ContainerError: by the record it runs, up to the deadline.
         """
+        said = "the engine was not asked"
+        while not self._watch.ended.done():
+            if deadline.passed():
+                raise ContainerError(
+                    f"{deadline.what}: not proved within {deadline.timeout_s:g} s: {said}"
+                )
+            await asyncio.wait([self._watch.ended], timeout=min(_LOOK_S, deadline.left_s()))
+            if not self._watch.ended.done():
+                record = await self._record(deadline)
+                if record is None:
+                    self._watch.end(None)
+                elif not record["Running"] and record["Pid"] == 0:
+                    self._watch.end(int(record["ExitCode"]))
+                else:
+                    said = f"the engine says {record['Status']} with pid {record['Pid']}"
+
+    async def _record(self, deadline: Deadline) -> Any:
+        """The engine's record of its state, None if it knows no such container."""
         try:
             told = await self._calls.run(deadline, lambda d: self._api.inspect(self.id, d.left_s()))
         except MissingError:
-            self._watch.end(None)
-            return
-        state = told["State"]
-        if state["Running"] or state["Pid"] != 0:
-            raise ContainerError(
-                f"{deadline.what}: not proved within {deadline.timeout_s:g} s: "
-                f"the engine says {state['Status']} with pid {state['Pid']}"
-            )
-        self._watch.end(int(state["ExitCode"]))
+            return None
+        return told["State"]
 
     async def _wait_until_removed(self, deadline: Deadline) -> None:
         """Waits for the event of a removal in progress, then asks."""
@@ -157,8 +162,5 @@ class DockerContainer:
             async with asyncio.timeout(deadline.left_s() * 0.9):
                 await self._watch.removed.wait()
                 return
-        try:
-            await self._calls.run(deadline, lambda d: self._api.inspect(self.id, d.left_s()))
-        except MissingError:
-            return
-        raise ContainerError(f"{deadline.what}: another removal of it does not come to an end")
+        if await self._record(deadline) is not None:
+            raise ContainerError(f"{deadline.what}: another removal of it does not come to an end")

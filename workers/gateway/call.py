@@ -38,6 +38,8 @@ from workers.gateway.upstream import Answer, Upstream
 from workers.gateway.usage import UsageReader
 
 _NOTHING = Tokens(0, 0, 0)
+_UNBILLED = frozenset({CallResult.RATE_LIMITED, CallResult.PROVIDER_AUTH, CallResult.CLIENT_ERROR})
+"""A provider's refusals before any work; what a 5xx has cost is unknown."""
 
 
 @dataclass(frozen=True)
@@ -207,9 +209,8 @@ class Call:
     ) -> None:
         """Settles result, tokens and finish of an answer, whole or not."""
         if result is not CallResult.OK:
-            # Refused before any work, or (5xx) unknown.
             self._result = result
-            self._tokens = Tokens() if result is CallResult.PROVIDER_5XX else _NOTHING
+            self._tokens = _NOTHING if result in _UNBILLED else Tokens()
             return
         reading = reader.close() if fault is None else reader.so_far()
         self._result = fault or reading.fault or CallResult.OK

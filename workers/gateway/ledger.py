@@ -7,10 +7,10 @@ not known is null, never zero.
 from __future__ import annotations
 
 import enum
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
 
 from workers.contract.base import Strict
 from workers.contract.endpoint import Dialect
@@ -110,18 +110,20 @@ class Ledger:
         self._lines: list[LedgerLine] = []
         self._fault: OSError | None = None
         try:
-            self._file: TextIO = path.open("x", encoding="utf-8")
+            # Unbuffered: a line is in the file, or its fault is known at once.
+            self._file = path.open("xb", buffering=0)
         except OSError as error:
             raise GatewayError(f"the usage ledger cannot be created: {error.strerror}") from error
 
     def add(self, line: LedgerLine) -> None:
         """Keeps and writes a line."""
         self._lines.append(line)
+        data = f"{line.to_json()}\n".encode()
         try:
-            self._file.write(line.to_json() + "\n")
-            self._file.flush()
+            if self._file.write(data) != len(data):
+                self._fault = OSError(errno.EIO, "a line was written in part")
         except OSError as error:
-            self._fault = error
+            self._fault = self._fault or error
 
     def lines(self) -> tuple[LedgerLine, ...]:
         """The lines so far, by arrival of their requests."""
@@ -136,10 +138,9 @@ class Ledger:
         if self._file.closed:
             return
         try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            with self._file:
+                os.fsync(self._file.fileno())
         except OSError as error:
-            self._fault = error
+            self._fault = self._fault or error
         if self._fault is not None:
             raise GatewayError(f"the usage ledger is incomplete: {self._fault}") from self._fault

@@ -190,4 +190,7 @@ def _count(value: object) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    return value[:64] if isinstance(value, str) and value else None
+    """A short word; a lone surrogate, which JSON may hold and UTF-8 may not, is replaced."""
+    if not isinstance(value, str) or not value:
+        return None
+    return value[:64].encode("utf-8", "replace").decode()

@@ -60,13 +60,17 @@ def read_conversation(dialect: Dialect, request: object) -> Conversation:
     """
     if not isinstance(request, Mapping):
         raise ConversationError("the body is not a JSON object")
-    entries = list(_READERS[dialect](request))
+    try:
+        entries = list(_READERS[dialect](request))
+        tools = list(_tool_names(request))
+    except (AttributeError, TypeError) as error:
+        raise ConversationError(f"a field has an unexpected type: {error}") from error
     results = {one.id: one.text for one in entries if isinstance(one, Returned)}
     texts = [one.text for one in entries if not isinstance(one, Called)]
     return Conversation(
         prompts=tuple(one.text for one in entries if isinstance(one, Prompt)),
         outputs=tuple(results.get(one.id, "") for one in entries if isinstance(one, Called)),
-        shell=next((name for name in _tool_names(request) if "shell" in name), None),
+        shell=next((name for name in tools if "shell" in name), None),
         last=texts[-1] if texts else "",
     )
 

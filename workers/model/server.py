@@ -109,7 +109,7 @@ class ScriptedModel:
         try:
             document = json.loads(content)
             conversation = read_conversation(dialect, document)
-        except (ConversationError, ValueError) as error:
+        except (ConversationError, ValueError, RecursionError) as error:
             return _refuse(dialect, 400, "invalid_request_error", f"not of this dialect: {error}")
         name = str(document.get("model"))
         profile = profile_of(name)

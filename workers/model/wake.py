@@ -5,6 +5,7 @@ The blocks are those of buzz-acp and of the reference agent (spec: buzz-wire 4.7
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ def read_wakes(prompts: tuple[str, ...]) -> tuple[Wake, ...]:
     found: dict[str, Wake] = {}
     for prompt in prompts:
         starts = [match.start() for match in _EVENT.finditer(prompt)]
-        for start, end in zip(starts, [*starts[1:], len(prompt)], strict=True):
+        for start, end in itertools.pairwise([*starts, len(prompt)]):
             wake = _read(prompt[start:end], prompt)
             if wake is not None:
                 found.setdefault(wake.event, wake)

@@ -10,6 +10,7 @@ from typing import Any
 import nostr_sdk
 
 from workers.nostr.errors import EngramError, KeyFormatError
+from workers.nostr.tags import is_hex64
 
 DIGEST_BYTES = 32
 _FAILURES = (nostr_sdk.NostrSdkError, UnicodeError)
@@ -29,7 +30,7 @@ class Signer:
             KeyFormatError: it is neither, or no number of the curve's order.
         """
         try:
-            self._keys: Any = nostr_sdk.Keys.parse(secret)
+            self._keys: Any = nostr_sdk.Keys.parse(_form(secret, "nsec1"))
         except _FAILURES:
             # The cause is dropped: a foreign text might repeat the secret.
             raise KeyFormatError("not a secret key (64 hex digits or nsec)") from None
@@ -113,7 +114,7 @@ def parse_pubkey(text: str) -> str:
         KeyFormatError: it is neither.
     """
     try:
-        return str(nostr_sdk.PublicKey.parse(text).to_hex())
+        return str(nostr_sdk.PublicKey.parse(_form(text, "npub1")).to_hex())
     except _FAILURES as error:
         raise KeyFormatError("not a public key (64 hex digits or npub)") from error
 
@@ -125,6 +126,13 @@ def npub(pubkey: str) -> str:
         KeyFormatError: it is no key.
     """
     try:
-        return str(nostr_sdk.PublicKey.parse(pubkey).to_bech32())
+        return str(nostr_sdk.PublicKey.parse(_form(pubkey, "npub1")).to_bech32())
     except _FAILURES as error:
         raise KeyFormatError("not a public key (64 hex digits or npub)") from error
+
+
+def _form(text: str, prefix: str) -> str:
+    """A key's text, held to the two forms that count: the library also takes 33 bytes of hex."""
+    if text.startswith(prefix) or is_hex64(text.lower()):
+        return text
+    raise KeyFormatError(f"a key is 64 hex digits or {prefix}…")

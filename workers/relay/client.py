@@ -317,13 +317,14 @@ class RelayClient:
     async def _publish_new(self, event: Event) -> None:
         """Publishes an event that must win.
 
-        ``duplicate:`` of our own bytes is what a retry hears whose first attempt was stored; it
-        is told from a lost race by asking for the event.
+        ``duplicate:`` is what a retry hears whose first attempt was stored (for a channel even
+        with ``accepted: false``); it is told from a lost race by asking for the event.
         """
         answer = await self.publish(event)
-        if answer.accepted and not answer.message.startswith("duplicate:"):
+        is_duplicate = answer.message.startswith("duplicate:")
+        if answer.accepted and not is_duplicate:
             return
-        if answer.accepted and await self.query([{"ids": [event.id], "limit": 1}]):
+        if is_duplicate and await self.query([{"ids": [event.id], "limit": 1}]):
             return
         raise RelayRefusedError("POST /events", 200, answer.message)
 

@@ -44,7 +44,7 @@ class Ingest:
         self._commands.archive_expired()
         if event.kind == kinds.CREATE_GROUP:
             return self._create(event)
-        place = self._place(event)
+        place = NOT_A_MEMBER if self._names_closed_channel(event) else self._place(event)
         if isinstance(place, Answer):
             return place
         fault = self._channel_fault(event, place) or rules.content_fault(event, place, self._state)
@@ -55,6 +55,17 @@ class Ingest:
             if kinds.is_ephemeral(event.kind)
             else self._store(event, place)
         )
+
+    def _names_closed_channel(self, event: Event) -> bool:
+        """Whether any ``h`` tag names a channel that the author may not use.
+
+        ``#h`` finds an event by every ``h`` it carries, wherever it is stored, so a stranger's
+        profile or a message with two of them would else show up in a channel closed to it.
+        """
+        if event.kind in kinds.OWN_AUTHORISATION:
+            return False
+        held = (self._state.groups.get(name) for name in values(event.tags, "h"))
+        return any(channel is not None and not channel.admits(event.pubkey) for channel in held)
 
     def _place(self, event: Event) -> Channel | Answer | None:
         """The channel that an event belongs to, None for none, or why it has no place."""

@@ -17,6 +17,7 @@ from workers.relay.groups import Channel
 from workers.relay.state import RelayState
 from workers.relay.store import Stored
 
+MAX_D_BYTES = 1024
 MAX_REACTION_CHARS = 64
 
 
@@ -47,6 +48,11 @@ def before_storage(
 
 def content_fault(event: Event, channel: Channel | None, state: RelayState) -> Answer | None:
     """Why an event of its kind is refused, or None. Group commands are judged elsewhere."""
+    if (
+        kinds.is_addressable(event.kind)
+        and len((first(event.tags, "d") or "").encode()) > MAX_D_BYTES
+    ):
+        return refuse(f"invalid: d tag exceeds {MAX_D_BYTES} bytes")
     if event.kind in kinds.MESSAGES:
         return _thread_fault(event, channel, state)
     rule = _BY_KIND.get(event.kind)
@@ -66,15 +72,15 @@ def _thread_fault(event: Event, channel: Channel | None, state: RelayState) -> A
     actual = thread.parent if above is None else above.root
     if thread.root not in (actual, thread.parent):
         return refuse("invalid: root tag does not match thread ancestry")
-    if _depth(parent, state) >= state.limits.thread_depth:
+    if _depth(parent, state) > state.limits.thread_depth:
         return refuse("invalid: thread is too deep")
     return None
 
 
 def _depth(stored: Stored | None, state: RelayState) -> int:
-    """How many messages stand above an event, it included, up to the limit."""
+    """How many messages stand above a reply to an event, counted to just past the limit."""
     depth = 0
-    while stored is not None and depth < state.limits.thread_depth:
+    while stored is not None and depth <= state.limits.thread_depth:
         depth += 1
         thread = thread_of(stored.event.tags)
         stored = None if thread is None else state.store.known(thread.parent)
@@ -102,10 +108,15 @@ def _deletion_fault(event: Event, channel: Channel | None, state: RelayState) ->
     targets = list(values(event.tags, "e"))
     if not targets:
         return refuse("invalid: deletion must reference a target event via e tag")
+    here = None if channel is None else channel.id
     for target in targets:
         stored = state.store.get(target)
-        if stored is not None and stored.event.pubkey != event.pubkey:
+        if stored is None:
+            continue
+        if stored.event.pubkey != event.pubkey:
             return refuse("invalid: only the author may delete an event")
+        if stored.channel != here:
+            return refuse("invalid: deletion targets belong to different channels")
     return None
 
 

@@ -16,6 +16,7 @@ from workers.nostr.event import Event
 from workers.relay.authentication import normalise_host
 from workers.relay.bridge import Bridge, BridgeRequest
 from workers.relay.core import RelayCore
+from workers.relay.door import Door
 from workers.relay.information import relay_information
 from workers.relay.limits import Limits
 from workers.relay.state import RelayState
@@ -24,29 +25,6 @@ from workers.relay.websocket import Connections
 UNKNOWN_HOST = "relay: no community is configured for this host"
 _CLOSE_S = 2.0
 _log = logging.getLogger(__name__)
-
-
-class Door:
-    """Makes the protocol of each new connection, up to a number of open ones."""
-
-    def __init__(self, server: web.Server[web.Request], limit: int) -> None:
-        self._server = server
-        self._limit = limit
-
-    def __call__(self) -> asyncio.Protocol:
-        """The protocol of one more connection."""
-        if len(self._server.connections) >= self._limit:
-            return Refusal()
-        return self._server()
-
-
-class Refusal(asyncio.Protocol):
-    """Ends a connection that is one too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Drops it at once, unsent and unread."""
-        if isinstance(transport, asyncio.Transport):
-            transport.abort()
 
 
 class EmbeddedRelay:

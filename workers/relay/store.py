@@ -168,7 +168,7 @@ def size_of(event: Event) -> int:
     """About how many bytes an event takes to hold."""
     return (
         _EVENT_OVERHEAD_BYTES
-        + 4 * len(event.content)
+        + len(event.content) * (1 if event.content.isascii() else 4)
         + sum(60 + len(part) for tag in event.tags for part in tag)
     )
 

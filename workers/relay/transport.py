@@ -58,7 +58,7 @@ class Transport:
             connector = aiohttp.UnixConnector(str(self._unix_socket), limit=8)
         self._session = aiohttp.ClientSession(
             connector=connector,
-            timeout=aiohttp.ClientTimeout(total=self._timeout_s, connect=CONNECT_S),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_S),
         )
 
     async def close(self) -> None:

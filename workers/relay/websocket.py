@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -23,7 +24,7 @@ class Connections:
 
     def __init__(self, core: RelayCore) -> None:
         self._core = core
-        self._open: set[web.WebSocketResponse] = set()
+        self._open: dict[web.WebSocketResponse, asyncio.Transport | None] = {}
 
     async def serve(self, request: web.Request, url: str) -> web.WebSocketResponse:
         """Serves one connection to its end.
@@ -39,20 +40,23 @@ class Connections:
             timeout=_GOODBYE_S,
         )
         await socket.prepare(request)
-        self._open.add(socket)
+        self._open[socket] = request.transport
         try:
             await self._converse(socket, url)
         finally:
-            self._open.discard(socket)
+            self._open.pop(socket, None)
         return socket
 
     async def close(self) -> None:
-        """Says goodbye to every client (1012), within a second."""
-        goodbyes = [
-            held.close(code=WSCloseCode.SERVICE_RESTART, message=b"relay restarting")
-            for held in list(self._open)
-        ]
-        await asyncio.gather(*goodbyes, return_exceptions=True)
+        """Says goodbye to every client (1012); cuts off who does not listen within a second."""
+        goodbyes = [asyncio.create_task(_say_goodbye(held)) for held in self._open]
+        if goodbyes:
+            await asyncio.wait(goodbyes, timeout=_GOODBYE_S)
+        for transport in self._open.values():
+            if transport is not None:
+                transport.abort()
+        for goodbye in goodbyes:
+            goodbye.cancel()
 
     async def _converse(self, socket: web.WebSocketResponse, url: str) -> None:
         limits = self._core.state.limits
@@ -70,7 +74,15 @@ class Connections:
             session.close()
             outbox.end()
             await asyncio.wait((writer,), timeout=_GOODBYE_S)
+            transport = self._open.get(socket)
+            if not writer.done() and transport is not None:
+                transport.abort()  # a client that does not read is not waited for
             writer.cancel()
+
+
+async def _say_goodbye(socket: web.WebSocketResponse) -> None:
+    with contextlib.suppress(ConnectionError):  # gone before it could be told
+        await socket.close(code=WSCloseCode.SERVICE_RESTART, message=b"relay restarting")
 
 
 async def _read(

@@ -6,6 +6,11 @@ An object appears whole or not at all: it is written beside its place under a na
 key has, flushed to disk, then linked (``create``: fails if the name exists, which is the
 lock) or renamed (``put``) into it. One limit that S3 does not have: a key cannot be both an
 object and a folder of others.
+
+Durability: an object's bytes are on disk when a call returns. A ``create`` also waits for the
+names on the way to it; a ``put`` leaves its name to the file system's journal, which has it on
+disk at the latest with the next ``create``. So after a power cut no commit is there without
+what was put before it.
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ class FileStore:
     def create(self, key: str, data: bytes) -> bool:
         """Writes an object only if there is none; on disk when it returns True."""
         *folders, name = check_key(key)
-        with _faults("create", key), self._folder(folders, make=True) as folder:
+        with _faults("create", key), self._folder(folders, make=True, sync=True) as folder:
             partial = _write(folder, io.BytesIO(data))
             try:
                 os.link(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -116,7 +121,6 @@ class FileStore:
             except BaseException:
                 os.unlink(partial, dir_fd=folder)
                 raise
-            os.fsync(folder)
 
     def _walk(self, folders: tuple[str, ...], beginning: str) -> Iterator[str]:
         for name, is_folder in self._entries(folders, beginning):
@@ -139,7 +143,7 @@ class FileStore:
                     for entry in found
                     if entry.name.startswith(beginning)
                     and not entry.name.startswith(PARTIAL)
-                    and not entry.is_symlink()
+                    and _is_listed(entry)
                 ]
         except MissingKeyError:
             return []
@@ -147,14 +151,16 @@ class FileStore:
         return sorted(entries, key=lambda entry: entry[0] + "/" if entry[1] else entry[0])
 
     @contextmanager
-    def _folder(self, parts: list[str] | tuple[str, ...], *, make: bool = False) -> Iterator[int]:
-        """A descriptor of the folder at the parts, made on the way if asked."""
+    def _folder(
+        self, parts: list[str] | tuple[str, ...], *, make: bool = False, sync: bool = False
+    ) -> Iterator[int]:
+        """A descriptor of the folder at the parts, made on the way if asked, durably with sync."""
         if make:
             self._root.mkdir(parents=True, exist_ok=True)
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in parts:
-                below = _enter(folder, part, make=make)
+                below = _enter(folder, part, make=make, sync=sync)
                 os.close(folder)
                 folder = below
             yield folder
@@ -162,7 +168,11 @@ class FileStore:
             os.close(folder)
 
 
-def _enter(folder: int, name: str, *, make: bool) -> int:
+def _is_listed(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
+
+
+def _enter(folder: int, name: str, *, make: bool, sync: bool) -> int:
     """Opens a folder's subfolder; no link is followed."""
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
@@ -174,7 +184,8 @@ def _enter(folder: int, name: str, *, make: bool) -> int:
     except FileExistsError:
         pass  # Another writer made it between the two calls.
     else:
-        os.fsync(folder)
+        if sync:
+            os.fsync(folder)
     return os.open(name, _FOLDER, dir_fd=folder)
 
 

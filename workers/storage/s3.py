@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -164,7 +164,7 @@ class S3Store:
         for turn in range(1, self._bounds.requests + 1):
             answer = self._client.get_object(Bucket=self._bucket, Key=place)
             try:
-                with answer["Body"] as body:
+                with closing(answer["Body"]) as body:
                     return bytes(body.read())
             except (HTTPClientError, IncompleteReadError):
                 # boto3 repeats a request, not a body that broke off.

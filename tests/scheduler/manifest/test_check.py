@@ -1,13 +1,21 @@
+# ruff: noqa: E501 - tables of refusals, one a line
 from __future__ import annotations
 
 import pytest
-from pydantic import RootModel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, RootModel
 
 from scheduler.manifest.check import check
 from scheduler.manifest.faults import ManifestError
+from scheduler.manifest.sweep import SweepFile
 from scheduler.manifest.yaml_marks import read_yaml
+from tests.scheduler.manifest.builders import SWEEP, condition_text
 from workers.contract.base import Strict
+from workers.contract.condition import Condition
+from workers.contract.endpoint import EndpointFile
 from workers.contract.spec import Limits
+from workers.contract.task import Fixture
 
 
 class Pair(Strict):
@@ -72,3 +80,35 @@ def test_values_are_not_shown_where_they_may_be_secret() -> None:
     assert "sk-secret" not in str(error)
     assert error.__cause__ is None
     assert error.__context__ is None
+
+
+SOUND: list[tuple[type[BaseModel], str]] = [
+    (Condition, condition_text()),
+    (SweepFile, SWEEP),
+    (EndpointFile, "m: {provider: openai, api_key_env: K, env: {A: b}}\n"),
+    (
+        Fixture,
+        "directory: [{name: A, role: bot}]\n"
+        "memories: [{slug: s, value: v}]\n"
+        "scripted_messages:\n  - {label: l, actor: A, content: c}\n",
+    ),
+]
+WEEDS = st.text(st.sampled_from(list("[]{}:,-*&!|>'\"#% \n\t0a~.\\<\0é")), max_size=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SOUND), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), WEEDS)))
+def test_whatever_is_written_is_a_value_or_a_fault(
+    sound: tuple[type[BaseModel], str], edits: list[tuple[float, int, str]]
+) -> None:
+    model, text = sound
+    for where, cut, weed in edits:
+        start = int(where * len(text))
+        text = text[:start] + weed + text[start + cut :]
+    try:
+        value = check(model, read_yaml(text, "f"))
+    except ManifestError as error:
+        assert error.faults
+        assert all(fault.message for fault in error.faults)
+    else:
+        assert isinstance(value, model)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of refusals, one a line
 """Every refusal of a condition manifest: where it points, what it expects, what is near."""
 
 from __future__ import annotations
@@ -192,3 +193,43 @@ def test_json_and_yaml_of_one_condition_have_one_identity(tmp_path: Path) -> Non
     loaded = load_condition(tmp_path / "manifests/conditions/one.yaml")
     path = write(tmp_path / "manifests/conditions/one.json", loaded.condition.canonical().decode())
     assert load_condition(path).condition.digest == loaded.condition.digest
+
+
+SHIPPED = Path(__file__).parents[3] / "manifests" / "conditions"
+
+
+@pytest.mark.parametrize(
+    ("name", "endpoint", "effort", "prices"),
+    [
+        ("buzz-native-solo-luna", "gpt-5.6-luna", "medium", (0.2, 0.02, 1.2)),
+        ("buzz-native-solo-sonnet", "claude-sonnet-4-6", None, (3.0, 0.3, 15.0)),
+        ("scripted-solver", "scripted-solver", None, (1.0, 0.1, 4.0)),
+        ("scripted-sloppy", "scripted-sloppy", None, (1.0, 0.1, 4.0)),
+        ("scripted-refuser", "scripted-refuser", None, (1.0, 0.1, 4.0)),
+    ],
+)
+def test_the_shipped_conditions(
+    name: str, endpoint: str, effort: str | None, prices: tuple[float, float, float]
+) -> None:
+    loaded = load_condition(SHIPPED / f"{name}.yaml")
+    condition = loaded.condition
+    (entry,) = condition.roster
+    assert (condition.condition, condition.trial_budget.timeout_seconds) == (name, 300)
+    assert (entry.id, entry.kind, entry.endpoint) == ("solo", "orchestrator", endpoint)
+    generation = entry.generation
+    assert (generation.max_output_tokens, generation.context_window_tokens) == (4096, 200000)
+    assert generation.thinking_effort == effort
+    assert tuple(condition.prices[endpoint].model_dump().values())[:3] == prices
+    assert loaded.warnings == ()
+
+
+def test_all_shipped_conditions_are_those() -> None:
+    assert len(list(SHIPPED.iterdir())) == 5
+
+
+def test_the_persona_gives_no_hint_of_the_behaviour_under_test() -> None:
+    prompts = {text for path in SHIPPED.iterdir() for text in load_condition(path).prompts.values()}
+    (persona,) = prompts
+    assert "no team" in persona
+    for word in ("thread", "repl", "mention", "tag", "notif", "channel", "@", "newline", "memor"):
+        assert word not in persona.lower()

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of refusals, one a line
 from __future__ import annotations
 
 import json
@@ -88,4 +89,8 @@ def test_the_shipped_files() -> None:
     scripted = load_endpoints(SHIPPED / "scripted.json")
     assert sorted(scripted) == ["scripted-refuser", "scripted-sloppy", "scripted-solver"]
     for endpoint in scripted.values():
-        assert (endpoint.provider, endpoint.base_url, endpoint.api_key_env) == ("scripted", None, None)
+        assert (endpoint.provider, endpoint.base_url, endpoint.api_key_env) == (
+            "scripted",
+            None,
+            None,
+        )

@@ -21,3 +21,14 @@ def test_elsewhere_it_is_that_of_the_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_manifests(tmp_path / "tasks") == Path("manifests")
+
+
+def test_below_the_working_directory_it_is_written_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "manifests" / "verifier_kit").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert find_manifests(Path("manifests")) == Path("manifests")
+    assert shipped_endpoints(Path("manifests")) == Path("deploy/endpoints")
+    monkeypatch.chdir(tmp_path / "manifests")
+    assert shipped_endpoints(find_manifests(Path())) == tmp_path / "deploy" / "endpoints"

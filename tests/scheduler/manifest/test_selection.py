@@ -59,9 +59,10 @@ def test_a_layer_without_tasks_lists_layers_and_tasks(tmp_path: Path) -> None:
 
 
 def test_excluding_everything_is_refused(tmp_path: Path) -> None:
-    assert "no task is left; there are alpha" in refusal(
-        write_world(tmp_path), Overrides(exclude=("*",))
-    )[0]
+    assert (
+        "no task is left; there are alpha"
+        in refusal(write_world(tmp_path), Overrides(exclude=("*",)))[0]
+    )
 
 
 def test_one_task_folder_is_a_data_set_of_one(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of refusals, one a line
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,7 +16,12 @@ def test_defaults(tmp_path: Path) -> None:
     loaded = load_sweep(write(tmp_path / "m" / "s.yaml", MINIMAL), manifests=tmp_path / "data")
     file = loaded.file
     assert (file.layer, file.attempts, file.endpoints, file.store) == (None, None, None, None)
-    assert (file.agent, file.relay, file.network, file.seed) == ("reference", "embedded", "declared", 0)
+    assert (file.agent, file.relay, file.network, file.seed) == (
+        "reference",
+        "embedded",
+        "declared",
+        0,
+    )
     assert (file.scoring.rule, file.scoring.coverage_gate) == ("strict", 0.9)
     assert file.limits.max_tries == 3
     assert loaded.tasks_path == tmp_path / "data" / "tasks"

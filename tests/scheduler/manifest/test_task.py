@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of refusals, one a line
 from __future__ import annotations
 
 import os

@@ -7,7 +7,9 @@ from scheduler.manifest.toml_marks import read_toml
 
 
 def test_tables_and_keys_carry_their_line() -> None:
-    text = 'top = 1\n\n[task]\nname = "x"\n[agent.more]\nlimit = 2\n[[list]]\na = 1\n[[list]]\na = 2\n'
+    text = (
+        'top = 1\n\n[task]\nname = "x"\n[agent.more]\nlimit = 2\n[[list]]\na = 1\n[[list]]\na = 2\n'
+    )
     document = read_toml(text, "task.toml")
     assert document.data["list"] == [{"a": 1}, {"a": 2}]
     assert document.keys["top",] == Mark(1, 1)

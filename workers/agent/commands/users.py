@@ -78,7 +78,10 @@ def set_profile(call: Call, args: Arguments) -> None:
     found = call.query(mine)
     content: dict[str, Any] = {**(profile_content(found[0]) if found else {}), **changes}
     text = json.dumps(content, ensure_ascii=False)
-    call.print_json(write_result(call.write(PROFILE_KIND, (), text)))
+    # Of two profiles of one second the relay keeps the lower id, so ours must be later.
+    later = found[0].created_at + 1 if found else 0
+    event = call.sign(PROFILE_KIND, (), text, not_before=later)
+    call.print_json(write_result(call.publish(event)))
 
 
 def presence(call: Call, args: Arguments) -> None:

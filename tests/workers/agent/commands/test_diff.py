@@ -18,8 +18,7 @@ def unified(old: str, new: str, context: int) -> str:
         old.splitlines(keepends=True), new.splitlines(keepends=True), "a", "b", n=context
     )
     return "".join(
-        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
-        for line in lines
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines
     )
 
 

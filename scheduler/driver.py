@@ -1,0 +1,165 @@
+"""The composition root of a run: store, queue, cluster and dispatch, joined.
+
+The same function starts a sweep and resumes it: the queue is rebuilt from the store, and what
+is committed is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from scheduler.cluster import Cluster, ClusterOptions
+from scheduler.commit import Ledger, Rebuilt
+from scheduler.dispatch import Dispatcher, NodeSource
+from scheduler.queue import WorkQueue
+from scheduler.retry import UNSPENT
+from scheduler.stop import StopSignal
+from scheduler.view import Observer, SweepEnd
+from workers.contract.spec import CellSpec, SweepSpec
+from workers.storage import open_store
+
+
+class PlannedAttempt(Protocol):
+    """An attempt of a plan."""
+
+    @property
+    def attempt(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def cell(self) -> str:
+        """Its cell's id."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Which of the cell's attempts."""
+        ...
+
+
+class Plan(Protocol):
+    """What is needed of a plan here (``scheduler.plan.Plan``)."""
+
+    @property
+    def spec(self) -> SweepSpec:
+        """What every trial shares."""
+        ...
+
+    @property
+    def cells(self) -> Sequence[CellSpec]:
+        """Every cell."""
+        ...
+
+    @property
+    def attempts(self) -> Sequence[PlannedAttempt]:
+        """In the order in which they should start."""
+        ...
+
+
+OpenNodes = Callable[[SweepSpec, ClusterOptions], AbstractAsyncContextManager[NodeSource]]
+"""Gives a sweep its nodes, and takes them back."""
+
+
+def run_sweep(
+    plan: Plan,
+    store_url: str,
+    *,
+    n_concurrent: int | None,
+    ray_address: str | None,
+    observer: Observer,
+    stop: StopSignal,
+    home: Path | None = None,
+) -> SweepEnd:
+    """Runs a sweep until it is settled, stopped, or no node can work; blocks until then.
+
+    The lock and the task archives are in the store already. Called in the main thread, so that
+    the caller's signal handlers, which request to stop, are served while it waits.
+
+    Args:
+        plan: of a new sweep, or from a sweep's lock.
+        store_url: where the sweep is.
+        n_concurrent: trials at once on a node; null: by its cores and memory.
+        ray_address: a running cluster; null: a local Ray is started and ended.
+        observer: told of everything.
+        stop: the operator's wish.
+        home: for logs and a local node's workspace; null: ``.apiary`` of the working directory.
+
+    Raises:
+        DriverError: no driver generation could be claimed, or Ray could not be had.
+        StoreError: the store cannot be opened or read.
+    """
+    return asyncio.run(
+        drive(
+            plan,
+            store_url,
+            n_concurrent=n_concurrent,
+            ray_address=ray_address,
+            observer=observer,
+            stop=stop,
+            home=home or Path(".apiary").absolute(),
+        )
+    )
+
+
+async def drive(
+    plan: Plan,
+    store_url: str,
+    *,
+    n_concurrent: int | None,
+    ray_address: str | None,
+    observer: Observer,
+    stop: StopSignal,
+    home: Path,
+    open_nodes: OpenNodes = Cluster,
+) -> SweepEnd:
+    """``run_sweep`` as a coroutine; ``open_nodes`` is replaced where nodes are simulated."""
+    spec = plan.spec
+    cells = {cell.cell: cell for cell in plan.cells}
+    async with Ledger(open_store(store_url), spec.sweep) as ledger:
+        generation = await ledger.claim()
+        queue = fill_queue(plan, cells, await ledger.rebuild(plan.attempts, generation), generation)
+        if queue.settled:
+            return SweepEnd(spec.sweep, "settled", "every attempt was settled already")
+        options = ClusterOptions(
+            address=ray_address,
+            home=home,
+            n_concurrent=n_concurrent,
+            task_memory_mb=max(map(declared_memory_mb, plan.cells)),
+            close_s=2 * spec.limits.teardown_s,
+        )
+        async with open_nodes(spec, options) as nodes:
+            dispatcher = Dispatcher(
+                spec, cells, queue, ledger, nodes, observer, stop, generation=generation
+            )
+            return await dispatcher.run()
+
+
+def fill_queue(
+    plan: Plan, cells: Mapping[str, CellSpec], rebuilt: Rebuilt, generation: int
+) -> WorkQueue:
+    """The queue of a sweep as the store has it."""
+    queue = WorkQueue(generation, plan.spec.limits)
+    for each in plan.attempts:
+        queue.enqueue(
+            each.attempt,
+            index=each.index,
+            cell=each.cell,
+            condition=cells[each.cell].condition.condition,
+            spent=rebuilt.spent.get(each.attempt, UNSPENT),
+        )
+    for attempt, verdict in rebuilt.committed.items():
+        queue.committed(attempt, verdict)
+    return queue
+
+
+def declared_memory_mb(cell: CellSpec) -> int:
+    """The memory that a cell's container gets: the condition's word, else the task's."""
+    override = cell.condition.environment
+    if override is not None and override.override_memory_mb is not None:
+        return override.override_memory_mb
+    return cell.task.config.environment.memory_mb

@@ -1,0 +1,59 @@
+"""The examples of manifests/README.md are of the formats that they show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from scheduler.manifest.check import check
+from scheduler.manifest.json_marks import read_json
+from scheduler.manifest.model_fields import fields_at
+from scheduler.manifest.sweep import SweepFile
+from scheduler.manifest.yaml_marks import read_yaml
+from workers.contract.condition import Condition
+from workers.contract.endpoint import EndpointFile
+
+README = (Path(__file__).parents[3] / "manifests" / "README.md").read_text(encoding="utf-8")
+
+
+def example(kind: str, first: str) -> str:
+    blocks: list[str] = re.findall(rf"```{kind}\n(.*?)```", README, re.DOTALL)
+    (block,) = [each for each in blocks if each.startswith(first)]
+    return block.replace("…", "a" * 64)
+
+
+def test_the_condition_and_the_sweep_are_sound() -> None:
+    condition = check(Condition, read_yaml(example("yaml", "schema_version"), "README"))
+    sweep = check(SweepFile, read_yaml(example("yaml", "name: nightly"), "README"))
+    endpoints = check(EndpointFile, read_json(example("json", "{"), "README"))
+    assert condition.endpoints == tuple(endpoints.root)
+    assert sweep.name == "nightly"
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        (Condition, ()),
+        (Condition, ("roster", 0)),
+        (Condition, ("roster", 0, "generation")),
+        (Condition, ("roster", 0, "budget")),
+        (Condition, ("prices", "e")),
+        (Condition, ("environment",)),
+        (Condition, ("trial_budget",)),
+        (EndpointFile, ("e",)),
+        (SweepFile, ("tasks",)),
+        (SweepFile, ("scoring",)),
+    ],
+)
+def test_every_field_is_named(model: type[BaseModel], place: tuple[str | int, ...]) -> None:
+    names = fields_at(model, place)
+    assert names
+    assert [name for name in names if name not in README] == []
+
+
+def test_every_field_of_a_sweep_is_in_its_example() -> None:
+    shown = read_yaml(example("yaml", "name: nightly"), "README").data
+    assert set(fields_at(SweepFile, ())) - set(shown) == {"schema_version"}

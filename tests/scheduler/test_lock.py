@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduler.lock import (
+    Lock,
+    LockError,
+    lock_key,
+    lock_of,
+    plan_from_lock,
+    read_lock,
+    read_locks,
+    write_lock,
+)
+from scheduler.manifest import ManifestError
+from scheduler.plan import Plan
+from tests.scheduler.manifest.builders import PROMPT, plan_of, write, write_world
+from workers.contract.base import FormatError, sha256_hex
+from workers.contract.endpoint import Endpoint
+from workers.contract.task_folder import archive_key, digest_of, unpack
+from workers.storage import Store, open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"file://{tmp_path}/store")
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return plan_of(write_world(tmp_path))
+
+
+def changed(lock: Lock, **values: Any) -> str:
+    return json.dumps({**json.loads(lock.to_json()), **values})
+
+
+def test_a_lock_freezes_what_was_planned(plan: Plan) -> None:
+    lock = lock_of(plan)
+    assert (lock.number, lock.sweep, lock.started_at) == (1, plan.sweep, plan.started_at)
+    assert [task.name for task in lock.tasks] == ["buzz-native/alpha", "buzz-native/beta"]
+    assert [each.manifest.condition for each in lock.conditions] == ["one", "two"]
+    assert lock.prompts == {sha256_hex(PROMPT.encode()): PROMPT}
+    assert lock.attempts == dict(plan.counts)
+    assert (lock.scoring.rule, lock.scoring.coverage_gate) == ("strict", 0.9)
+    assert lock.user_attested is True
+    assert lock.endpoints["scripted-one"].dialect == "chat"
+    assert None not in (lock.versions.ray, lock.versions.docker, lock.versions.nostr_sdk)
+    assert Lock.from_json(lock.to_json(), "lock") == lock
+
+
+def test_a_lock_is_written_after_the_archives_and_read_back(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    lock = write_lock(store, plan)
+    assert sorted(store.keys("tasks/")) == sorted(archive_key(task.digest) for task in plan.tasks)
+    assert read_locks(store, plan.sweep) == [lock]
+    for task in plan.tasks:
+        target = tmp_path / "out" / task.digest
+        unpack(store.get(archive_key(task.digest)), target)
+        assert digest_of(target / "task", target / "kit") == task.digest
+
+
+def test_the_plan_comes_back_from_the_lock_alone(plan: Plan, store: Store) -> None:
+    write_lock(store, plan)
+    (lock,) = read_locks(store, plan.sweep)
+    again = plan_from_lock(lock, environment={})
+    for field in ("name", "started_at", "spec", "cells", "counts", "attempts", "scoring", "budget"):
+        assert getattr(again, field) == getattr(plan, field), field
+    assert again.archives == {}
+    assert lock_of(again) == lock
+
+
+def test_writing_the_same_lock_twice_is_one_lock(plan: Plan, store: Store) -> None:
+    assert write_lock(store, plan) == write_lock(store, plan)
+    assert list(store.keys("sweeps/")) == [lock_key(plan.sweep, 1)]
+
+
+def test_another_sweep_of_the_same_second_is_refused(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    write_lock(store, plan)
+    sweep = tmp_path / "manifests/sweeps/small.yaml"
+    sweep.write_text(sweep.read_text() + "seed: 7\n")
+    with pytest.raises(LockError, match="same second"):
+        write_lock(store, plan_of(sweep))
+
+
+def test_a_folder_changed_since_it_was_planned_is_refused(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / "manifests/tasks/beta/instruction.md", "Other.\n")
+    with pytest.raises(LockError, match="beta: changed since it was planned"):
+        write_lock(store, plan)
+    (tmp_path / "manifests/tasks/alpha/tests/link").symlink_to("test.sh")
+    store.delete(archive_key(plan.tasks[0].digest))
+    with pytest.raises(LockError, match="a link"):
+        write_lock(store, plan)
+    assert list(store.keys("sweeps/")) == []
+
+
+def test_no_key_and_no_value_of_env_is_locked(tmp_path: Path) -> None:
+    sweep = write_world(tmp_path)
+    text = "scripted-one: {provider: openai, api_key_env: K, base_url: 'http://h/v1', "
+    text += "model: m, env: {TOKEN: hush}}\n"
+    write(tmp_path / "e.yaml", text + "scripted-two: {provider: scripted}\n")
+    sweep.write_text(
+        sweep.read_text().replace("../../deploy/endpoints/scripted.json", "../../e.yaml")
+    )
+    plan = plan_of(sweep, {"K": "sk-secret"})
+    lock = lock_of(plan)
+    assert "sk-secret" not in lock.to_json()
+    assert "hush" not in lock.to_json()
+    assert lock.endpoints["scripted-one"].env_names == ("TOKEN",)
+    again = plan_from_lock(lock, environment={"K": "sk-secret"})
+    one = again.spec.endpoints["scripted-one"]
+    assert (one.provider, one.api_key_env, one.base_url, one.model) == (
+        "openai",
+        "K",
+        "http://h/v1",
+        "m",
+    )
+    assert again.warnings == (
+        "endpoint scripted-one: TOKEN are not set: give the endpoint file again",
+    )
+    with pytest.raises(ManifestError, match=r"endpoints\.scripted-one: .* K must hold its key"):
+        plan_from_lock(lock, environment={"K": ""})
+
+
+def test_another_endpoint_file_may_be_given_on_resume(plan: Plan) -> None:
+    lock = lock_of(plan)
+    given = {
+        "scripted-one": Endpoint(provider="openai", api_key_env="K"),
+        "scripted-two": Endpoint(provider="scripted"),
+        "spare": Endpoint(provider="openai", api_key_env="OTHER"),
+    }
+    again = plan_from_lock(lock, environment={"K": "k"}, endpoints=given)
+    assert set(again.spec.endpoints) == {"scripted-one", "scripted-two"}
+    assert again.spec.endpoints["scripted-one"].provider == "openai"
+    with pytest.raises(ManifestError, match="no endpoint of this name"):
+        plan_from_lock(lock, environment={}, endpoints={})
+
+
+def test_locks_are_read_in_the_order_of_their_numbers(plan: Plan, store: Store) -> None:
+    lock = write_lock(store, plan)
+    for number in (10, 2):
+        store.put(lock_key(plan.sweep, number), changed(lock, number=number).encode())
+    store.put(f"sweeps/{plan.sweep}/lock-x.json", b"{}")
+    assert [each.number for each in read_locks(store, plan.sweep)] == [1, 2, 10]
+
+
+def test_a_sweep_without_a_lock(store: Store) -> None:
+    with pytest.raises(LockError, match="no lock of a sweep 'none'"):
+        read_locks(store, "none")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"schema_version": 2}, "schema_version"),
+        ({"surprise": 1}, "surprise"),
+        ({"number": 2}, "this is lock 2"),
+        ({"sweep": "other"}, "of sweep 'other'"),
+        ({"prompts": {"0" * 64: "x"}}, "is not its text's digest"),
+        ({"attempts": {}}, "the cells are not those"),
+        ({"tasks": []}, "the cells are not those"),
+    ],
+)
+def test_a_lock_that_does_not_hold_is_refused(
+    plan: Plan, store: Store, values: dict[str, Any], words: str
+) -> None:
+    lock = lock_of(plan)
+    store.put(lock_key(plan.sweep, 1), changed(lock, **values).encode())
+    with pytest.raises(FormatError, match=words):
+        read_lock(store, plan.sweep, 1)
+
+
+def test_a_condition_changed_in_a_lock_is_refused(plan: Plan, store: Store) -> None:
+    text = lock_of(plan).to_json().replace('"timeout_seconds": 300', '"timeout_seconds": 301')
+    store.put(lock_key(plan.sweep, 1), text.encode())
+    with pytest.raises(FormatError, match="is not its manifest's digest"):
+        read_lock(store, plan.sweep, 1)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.gateway import GatewayError
+from workers.gateway.secret import Scrubber, Secret, read_secret, scrub
+
+
+def test_a_secret_is_not_shown() -> None:
+    secret = Secret("hunter2")
+    assert "hunter2" not in f"{secret} {secret!r} {[secret]} {vars(type(secret))}"
+    assert secret.reveal() == "hunter2"
+
+
+def test_where_keys_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("from-file\n")
+
+    def read(**environment: str) -> str | None:
+        secret = read_secret("K", environment)
+        return None if secret is None else secret.reveal()
+
+    assert read(K=" direct ") == "direct"
+    assert read(K_FILE=str(file)) == "from-file"
+    assert read(K="direct", K_FILE=str(file)) == "direct"
+    assert read(K="", K_FILE=str(file)) == "from-file"
+    assert read() is None
+    file.write_text("\n")
+    assert read(K_FILE=str(file)) is None
+
+
+@pytest.mark.parametrize("value", ["hun ter2", "hun\nter2", "hunter2é", "hun\0ter2"])
+def test_keys_that_no_header_may_carry(value: str) -> None:
+    with pytest.raises(GatewayError, match=r"^K holds a key") as caught:
+        read_secret("K", {"K": value})
+    assert "ter2" not in str(caught.value)
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(GatewayError, match="K_FILE"):
+        read_secret("K", {"K_FILE": str(tmp_path / "missing")})
+
+
+@given(
+    st.text("ab", min_size=1, max_size=5),
+    st.lists(st.text("abc", max_size=6).map(str.encode), max_size=8),
+)
+def test_a_key_is_blanked_wherever_pieces_are_cut(key: str, pieces: list[bytes]) -> None:
+    scrubber = Scrubber(Secret(key))
+    out = b"".join([*(scrubber.feed(piece) for piece in pieces), scrubber.flush()])
+    whole = b"".join(pieces)
+    assert len(out) == len(whole)
+    assert key.encode() not in out
+    if key.encode() not in whole:
+        assert out == whole
+
+
+def test_nothing_is_held_back_without_reason() -> None:
+    scrubber = Scrubber(Secret("sk-123"))
+    assert scrubber.feed(b"data: x\n\n") == b"data: x\n\n"
+    assert scrubber.feed(b"ends in sk") == b"ends in "
+    assert scrubber.feed(b"y") == b"sky"
+    assert Scrubber(None).feed(b"sk-123") == b"sk-123"
+
+
+def test_short_texts() -> None:
+    assert scrub("a sk-1 b", Secret("sk-1")) == "a *** b"
+    assert scrub("a", None) == "a"

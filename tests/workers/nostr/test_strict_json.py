@@ -1,0 +1,36 @@
+"""JSON as the protocol means it."""
+
+from __future__ import annotations
+
+import pytest
+
+from workers.nostr.errors import JsonError
+from workers.nostr.strict_json import dump, parse
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "NaN", "[Infinity]", "-Infinity", "[" * 200_000, "1" * 5000, b"\xff", "\ufeff[]"],
+)
+def test_what_is_not_json_is_refused(text: str | bytes) -> None:
+    with pytest.raises(JsonError):
+        parse(text)
+
+
+def test_bytes_are_utf8_and_nothing_else() -> None:
+    assert parse('["é"]'.encode()) == ["é"]
+    with pytest.raises(JsonError):
+        parse('["é"]'.encode("utf-16"))
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"a":1}', '[{"x":{"a":1,"a":2}}]'])
+def test_a_key_named_twice_is_refused_on_request(text: str) -> None:
+    assert parse(text)
+    with pytest.raises(JsonError):
+        parse(text, unique_keys=True)
+
+
+def test_the_compact_form() -> None:
+    assert dump(["é", 1, {"a": None}]) == '["é",1,{"a":null}]'
+    with pytest.raises(ValueError, match="Out of range"):
+        dump(float("nan"))

@@ -140,13 +140,13 @@ build_local_base() ( # tag suite; a subshell, so that its trap always removes th
     [ -z "${http_proxy:-}" ] || export http_proxy
     folder=$(mktemp -d "${TMPDIR:-/var/tmp}/apiary-base.XXXXXX")
     # debootstrap mounts proc and sys inside; they must be gone before the folder is removed.
-    trap 'umount -l "$folder"/root/{proc,sys} 2>/dev/null || true
+    trap 'umount -l "$folder"/tree/{proc,sys} 2>/dev/null || true
         rm -rf --one-file-system "$folder"' EXIT
     debootstrap --variant=minbase --include=python3,python-is-python3,ca-certificates \
-        "$2" "$folder/root" "$mirror" >"$state/debootstrap.log" 2>&1 ||
+        "$2" "$folder/tree" "$mirror" >"$state/debootstrap.log" 2>&1 ||
         die "debootstrap failed: see .apiary/debootstrap.log"
-    rm -rf "$folder"/root/var/cache/apt/archives/*.deb "$folder"/root/var/lib/apt/lists/*
-    tar -C "$folder/root" --numeric-owner --one-file-system -c . |
+    rm -rf "$folder"/tree/var/cache/apt/archives/*.deb "$folder"/tree/var/lib/apt/lists/*
+    tar -C "$folder/tree" --numeric-owner --one-file-system -c . |
         docker import --change 'CMD ["python3"]' --change 'LABEL apiary.base=local' - "$1" >/dev/null
 )
 

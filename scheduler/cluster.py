@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from scheduler.errors import ClusterError, NodeLostError, NodeSilentError
-from scheduler.local_ray import RayFolder, start_time
+from scheduler.local_ray import RayFolder
 from scheduler.own_thread import OwnThread
 from workers.actor import NodeActor, Opened, OpenOptions
 from workers.contract.report import Orders, Progress
@@ -32,6 +32,8 @@ NODE_RESOURCE = "apiary_node"
 """A Ray resource: nodes that declare it are used, and no others; a local Ray declares it."""
 
 START_S = 120.0
+STARTS = 2
+"""Ray gives itself 30 s for its first steps, which a machine under load may exceed."""
 STOP_S = 30.0
 ASK_S = 20.0
 OPEN_S = 120.0
@@ -67,8 +69,6 @@ class RayNode:
         self.opened = opened
         self.actor = actor
         self.is_dead = False
-        self.started = start_time(opened.pid) or ""
-        """With the process id this proves which process it was; of a local actor only."""
 
     @property
     def name(self) -> str:
@@ -132,18 +132,16 @@ class Cluster:
         Raises:
             ClusterError: it did not work; the message says where to look.
         """
-        self._thread = OwnThread("ray")
-        start = self._connect
-        try:
-            if self._options.address is None:
-                self._folder = RayFolder(self._options.home / "ray")
-                start = self._start
-            await self._thread.call(start, START_S)
-        except BaseException as error:
-            await self._leave()
-            if not isinstance(error, Exception):
-                raise
-            raise ClusterError(self._what_failed(error)) from error
+        for left in reversed(range(STARTS)):
+            try:
+                await self._enter()
+                break
+            except BaseException as error:
+                await self._leave()
+                if not isinstance(error, Exception):
+                    raise
+                if not left:
+                    raise ClusterError(self._what_failed(error)) from error
         return self
 
     async def __aexit__(
@@ -174,6 +172,14 @@ class Cluster:
         if faults and not found:
             raise faults[0]
         return found
+
+    async def _enter(self) -> None:
+        self._thread = OwnThread("ray")
+        if self._options.address is None:
+            self._folder = RayFolder(self._options.home / "ray")
+            await self._thread.call(self._start, START_S)
+        else:
+            await self._thread.call(self._connect, START_S)
 
     # In the thread that knows Ray
 
@@ -331,8 +337,9 @@ class Cluster:
         with contextlib.suppress(ClusterError):
             await self._call(shutdown, STOP_S, "leave Ray")
         if self._folder is not None:
-            actors = [(node.opened.pid, node.started) for node in self._nodes]
-            self.killed = await asyncio.to_thread(self._folder.remove, actors)
+            for name in self._folder.environment:
+                os.environ.pop(name, None)
+            self.killed = await asyncio.to_thread(self._folder.remove)
         assert self._thread is not None  # made on entering
         self._thread.end()
         for name in LOGGERS:

@@ -283,11 +283,8 @@ class Dispatcher:
             self._able_at = now
         if self._stop.cancelling and self._cancelling_since is None:
             self._cancelling_since = now
-        if (
-            self._cancelling_since is not None
-            and now - self._cancelling_since > self._pauses.cancel
-        ):
-            reason = f"{self._queue.held_count()} trials did not end in {self._pauses.cancel:g} s"
+        if self._cancelling_since is not None and now > self._cancelling_since + bound:
+            reason = f"{self._queue.held_count()} trials did not end within {bound:g} s"
             return self._sweep_end("interrupted", reason)
         if self._recovery.busy:
             return None

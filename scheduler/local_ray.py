@@ -2,23 +2,29 @@
 
 *Why a folder of its own in the system's directory for temporary files:* Ray puts Unix sockets
 59 characters below it, and a socket's path holds 107 bytes; and everything that Ray starts
-names this folder in its command line, so that what is left can be told from everything else.
+inherits a variable that names this folder, so that what is left of it can be told from
+everything else.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LONGEST_FOLDER = 40
 """Bytes of the folder's path, so that the sockets below it fit."""
+
+TOKEN_VARIABLE = "RAY_AUTH_TOKEN_PATH"  # noqa: S105 - the name of a variable
+PATIENCE_S = 3.0
+"""What Ray started may take to end by itself once Ray was left."""
+KILL_S = 10.0
 
 LOGS_KEPT = 5
 """Runs whose worker logs are kept."""
@@ -26,6 +32,7 @@ LOGS_KEPT = 5
 LOG_BYTES = 1024 * 1024
 """Kept of one worker log: its end."""
 
+_HEADING = re.compile(rb":(job_id|actor_name|task_name):")
 _PREFIX = "apiary-ray-"
 _TOKEN = secrets.token_hex(32)
 """One for the life of this process: Ray reads it once, however often it is started."""
@@ -65,67 +72,66 @@ class RayFolder:
         """Variables that Ray must find: its token is on and ours, its usage statistics off."""
         return {
             "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN_PATH": str(self._token),
+            TOKEN_VARIABLE: str(self._token),
             "RAY_USAGE_STATS_ENABLED": "0",
         }
 
-    def remove(self, more: Iterable[tuple[int, str]] = ()) -> list[int]:
+    def remove(self) -> list[int]:
         """Ends what still runs of this Ray, keeps its workers' logs, removes the folder.
-
-        Args:
-            more: processes (id, start time) of actors, whose command line does not say whose
-                they are.
 
         Returns:
             The processes that had to be killed.
         """
-        killed = self._kill(dict(more))
+        killed = self._kill()
         self._keep_logs()
         shutil.rmtree(self.path, ignore_errors=True)
         return killed
 
-    def _kill(self, actors: dict[int, str]) -> list[int]:
-        killed: list[int] = []
-        for _ in range(20):
-            left = [pid for pid in processes_naming(str(self.path)) if pid != os.getpid()]
-            left += [pid for pid, started in actors.items() if start_time(pid) == started]
-            if not left:
-                break
-            for pid in left:
+    def _kill(self) -> list[int]:
+        """Processes that end by themselves get a moment to do so."""
+        killed: set[int] = set()
+        give_up = time.monotonic() + KILL_S
+        patience = time.monotonic() + PATIENCE_S
+        while (left := self.processes()) and time.monotonic() < give_up:
+            for pid in left if time.monotonic() > patience else ():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            killed += left
+                    killed.add(pid)
             time.sleep(0.05)
-        return sorted(set(killed))
+        return sorted(killed)
+
+    def processes(self) -> list[int]:
+        """What runs of this Ray: it has our variable, and Ray in its command line."""
+        mark = os.fsencode(f"{TOKEN_VARIABLE}={self._token}")
+        return [
+            pid
+            for pid in _process_ids()
+            if b"ray" in _read(pid, "cmdline") and mark in _read(pid, "environ").split(b"\0")
+        ]
 
     def _keep_logs(self) -> None:
+        """Of every worker that said something beside Ray's own headings, the end."""
         for log in sorted(self.path.glob("session_2*/logs/worker-*")):
-            if log.is_file() and not log.is_symlink() and log.stat().st_size > 0:
-                _copy_end(log, self._logs / log.name)
-        if not any(path.stat().st_size for path in self._logs.iterdir()):
-            shutil.rmtree(self._logs, ignore_errors=True)
+            if log.is_file() and not log.is_symlink():
+                _keep_end(log, self._logs / log.name)
+        if not any(self._logs.iterdir()):
+            self._logs.rmdir()
         runs = sorted(path for path in self._logs.parent.iterdir() if path.is_dir())
         for old in runs[:-LOGS_KEPT]:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def processes_naming(text: str) -> Iterator[int]:
-    """The processes whose command line holds the text."""
-    wanted = os.fsencode(text)
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):
-                if wanted in (entry / "cmdline").read_bytes():
-                    yield int(entry.name)
+def _process_ids() -> list[int]:
+    names = (entry.name for entry in Path("/proc").iterdir())
+    return [int(name) for name in names if name.isdecimal() and int(name) != os.getpid()]
 
 
-def start_time(pid: int) -> str | None:
-    """When a process started, in ticks since boot (proc(5)); None if it is gone or a zombie."""
+def _read(pid: int, name: str) -> bytes:
+    """A file of a process; empty if it is gone, a zombie, or another user's."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
+        return b""
 
 
 def _remove_stale(root: Path) -> None:
@@ -133,11 +139,13 @@ def _remove_stale(root: Path) -> None:
         owner = path.name.removeprefix(_PREFIX).partition("-")[0]
         with contextlib.suppress(OSError):
             ours = path.lstat().st_uid == os.geteuid()
-            if ours and owner.isdecimal() and start_time(int(owner)) is None:
+            if ours and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _copy_end(source: Path, target: Path) -> None:
+def _keep_end(source: Path, target: Path) -> None:
     with source.open("rb") as stream:
         stream.seek(max(0, source.stat().st_size - LOG_BYTES))
-        target.write_bytes(stream.read(LOG_BYTES))
+        said = stream.read(LOG_BYTES)
+    if any(line and not _HEADING.match(line) for line in said.splitlines()):
+        target.write_bytes(said)

@@ -13,7 +13,7 @@ from scheduler.cli.options import data_console, human_console, json_option, stor
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
 from scheduler.report.names import short_name
-from scheduler.report.tables import plain_table
+from scheduler.report.tables import plain_table, titled
 from scheduler.settings import read_settings
 
 
@@ -41,7 +41,7 @@ def show_plan(plan: Plan, as_json: bool) -> None:
     for warning in plan.warnings:
         click.echo(f"! {warning}", err=True)
     console = data_console()
-    console.print(_cells(plan))
+    console.print(titled(f"Plan of {plan.name}", _cells(plan)))
     console.print(
         f"{len(plan.attempts)} attempts: {len(plan.tasks)} tasks × {len(plan.conditions)} "
         f"conditions, store {plan.spec.store}",
@@ -83,7 +83,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _cells(plan: Plan) -> Table:
-    table = plain_table(f"Plan of {plan.name}")
+    table = plain_table()
     for heading in ("task", "layer", "condition", "model", "k"):
         table.add_column(heading, justify="right" if heading == "k" else "left", overflow="fold")
     last = None

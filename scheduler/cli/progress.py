@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from scheduler.report.names import short_name
-from scheduler.report.tables import plain_table
+from scheduler.report.tables import plain_table, titled
 from scheduler.view import ConditionView, Observer, SweepView
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord
@@ -161,8 +161,7 @@ class LiveProgress:
 
 def live_table(view: SweepView) -> RenderableType:
     """A moment of a sweep as a table, with one line under it."""
-    table = plain_table(view.sweep)
-    table.add_column("condition", overflow="fold")
+    table = plain_table("condition")
     for heading in ("passed", "failed", "invalid", "running", "planned"):
         table.add_column(heading, justify="right")
     for row in view.conditions:
@@ -174,7 +173,9 @@ def live_table(view: SweepView) -> RenderableType:
             str(row.running),
             str(row.planned),
         )
-    return Group(table, Text(pace(view), style="yellow" if view.stopping else "dim"))
+    return Group(
+        titled(view.sweep, table), Text(pace(view), style="yellow" if view.stopping else "dim")
+    )
 
 
 def line_of(view: SweepView) -> str:

@@ -55,7 +55,9 @@ def announce(plan: Plan) -> None:
     for warning in plan.warnings:
         human.print(f"! {warning}", markup=False, soft_wrap=True)
     if plan.base_image is None:
-        human.print("! no base image was chosen: task images are built on what they name themselves")
+        human.print(
+            "! no base image was chosen: task images are built on what they name themselves"
+        )
     human.print(
         f"sweep {plan.sweep}: {len(plan.tasks)} tasks × {len(plan.conditions)} conditions, "
         f"{len(plan.attempts)} attempts, store {plan.spec.store}",

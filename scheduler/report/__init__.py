@@ -1,4 +1,4 @@
-"""Stage 8, report: settled attempts -> tables and pages.
+"""Stage 8, report: TryRecord -> Summary.
 
 ``collect`` reads what a sweep left in the store, ``score`` turns it into a ``Summary`` without
 any I/O, ``tables`` and ``page`` show that summary. All may run at any moment of a sweep: what

@@ -43,16 +43,16 @@ def interval_text(interval: IntervalScore | None) -> str:
     return "-" if interval is None else f"[{interval.low:.1%}, {interval.high:.1%}]"
 
 
-def _regression(summary: Summary) -> Table:
+def _regression(summary: Summary) -> Group:
     """One row per behaviour; regression rates are never averaged."""
     cells = [cell for cell in summary.cells if cell.layer == "regression"]
-    return _cell_table(summary, cells, "Regression: behaviours kept (passed/attempts)")
+    return titled("Regression: behaviours kept (passed/attempts)", _cell_table(summary, cells))
 
 
-def _cell_table(summary: Summary, cells: Sequence[CellScore], title: str) -> Table:
+def _cell_table(summary: Summary, cells: Sequence[CellScore]) -> Table:
     """Tasks by conditions where the conditions fit side by side, else a row per cell."""
     names = list(dict.fromkeys(condition.condition for condition in summary.conditions))
-    table = _table(title, "task")
+    table = plain_table("task")
     if len(names) > WIDE:
         table.add_column("condition")
         table.add_column("passed")
@@ -85,13 +85,16 @@ def _cell_text(cell: CellScore) -> Text:
 
 def _workflow(summary: Summary) -> Group:
     cells = [cell for cell in summary.cells if cell.layer == "workflow"]
-    table = _table("Workflow: pass rate, mean over tasks, with 95 % interval", "condition")
+    table = plain_table("condition")
     for heading in ("pass rate", "95 % interval", "bounds", "tasks", "pass@k", "pass^k"):
         table.add_column(heading, justify="right")
     for condition in summary.conditions:
         if condition.workflow is not None:
             table.add_row(condition.condition, *_workflow_row(condition, summary.rule))
-    return Group(table, _cell_table(summary, cells, "Workflow tasks (passed/attempts)"))
+    return Group(
+        titled("Workflow: pass rate, mean over tasks, with 95 % interval", table),
+        titled("Workflow tasks (passed/attempts)", _cell_table(summary, cells)),
+    )
 
 
 def _workflow_row(condition: ConditionScore, rule: str) -> Iterable[str | Text]:
@@ -115,8 +118,8 @@ def _workflow_row(condition: ConditionScore, rule: str) -> Iterable[str | Text]:
     yield "-" if last is None else f"^{last.k} {last.pass_all:.1%}"
 
 
-def _conditions(summary: Summary) -> Table:
-    table = _table("Attempts", "condition")
+def _conditions(summary: Summary) -> Group:
+    table = plain_table("condition")
     for heading in ("planned", "passed", "failed", "invalid", "coverage", "tries", "cost"):
         table.add_column(heading, justify="right")
     for condition in summary.conditions:
@@ -131,7 +134,7 @@ def _conditions(summary: Summary) -> Table:
             _tries_text(rates),
             _cost_text(condition),
         )
-    return table
+    return titled("Attempts", table)
 
 
 def _tries_text(rates: Rates) -> str:
@@ -148,8 +151,8 @@ def _cost_text(condition: ConditionScore) -> str:
     return f"{'≥ ' if spent.unknown_cost_calls else ''}${spent.cost_usd:.4f}"
 
 
-def _causes(summary: Summary) -> Table:
-    table = _table("What was not a pass (tries)", "blame")
+def _causes(summary: Summary) -> Group:
+    table = plain_table("blame")
     for heading in ("cause", "condition", "task", "tries", "example"):
         table.add_column(
             heading, justify="right" if heading == "tries" else "left", overflow="fold"
@@ -166,7 +169,7 @@ def _causes(summary: Summary) -> Table:
     left = len(summary.causes) - MAX_CAUSES
     if left > 0:
         table.add_row("…", f"{left} more rows in the report", "", "", "", "")
-    return table
+    return titled("What was not a pass (tries)", table)
 
 
 def _withheld(conditions: Sequence[ConditionScore]) -> list[Text]:
@@ -177,19 +180,17 @@ def _withheld(conditions: Sequence[ConditionScore]) -> list[Text]:
     ]
 
 
-def plain_table(title: str | None = None) -> Table:
-    """An empty table in the one style of all: a line under the headings and no frame."""
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+def plain_table(first: str | None = None) -> Table:
+    """An empty table in the one style of all: a line under the headings and no frame.
 
-
-def _table(title: str, first: str) -> Table:
-    table = plain_table(title)
-    table.add_column(first, overflow="fold")
+    Titles are lines of their own (``titled``), since a table's own is folded to its width.
+    """
+    table = Table(header_style="dim", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    if first is not None:
+        table.add_column(first, overflow="fold")
     return table
+
+
+def titled(title: str, table: Table) -> Group:
+    """A table under its title, with a blank line after it."""
+    return Group(Text(title, style="bold"), table, Text())

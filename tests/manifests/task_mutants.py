@@ -333,24 +333,23 @@ def change_channel(evidence: Evidence, pick: Pick) -> None:
     if act == "double":
         channels.append(copy.deepcopy(channel))
         return
-    field, value = pick(
-        (
-            ("name", "fix-pr-12345"),
-            ("name", "Fix-PR-1234"),
-            ("name", None),
-            ("channel_type", "forum"),
-            ("visibility", "public"),
-            ("archived", True),
-            ("archived", 0),
-            ("archived", None),
-            ("ttl_seconds", 3600.0),
-            ("ttl_seconds", 3601),
-            ("ttl_seconds", "3600"),
-            ("ttl_seconds", None),
-            ("members", None),
-            ("members", []),
-        )
+    changes: Sequence[tuple[str, object]] = (
+        ("name", "fix-pr-12345"),
+        ("name", "Fix-PR-1234"),
+        ("name", None),
+        ("channel_type", "forum"),
+        ("visibility", "public"),
+        ("archived", True),
+        ("archived", 0),
+        ("archived", None),
+        ("ttl_seconds", 3600.0),
+        ("ttl_seconds", 3601),
+        ("ttl_seconds", "3600"),
+        ("ttl_seconds", None),
+        ("members", None),
+        ("members", []),
     )
+    field, value = pick(changes)
     channel[field] = value
 
 

@@ -143,7 +143,8 @@ def memory(e: Row) -> Row:
     replies = [
         m for m in mine if m.get("channel_id") == channel and m.get("reply_to_event_id") == root
     ]
-    judged = (replies or mine or [None])[-1]
+    said = replies or mine
+    judged = said[-1] if said else None
     pattern = r"(?<![A-Za-z0-9_])-?\d[\d,]*(?:\.\d+)?"
     found = {float(n.replace(",", "")) for n in re.findall(pattern, text(judged))}
     return {

@@ -104,8 +104,9 @@ def test_verifier_in_a_sealed_container(images: list[str], stored: bool, tmp_pat
         (tmp_path / name).mkdir()
     (tmp_path / "artifacts" / "buzz-evidence.json").write_text(evidence)
     tests = tmp_path / "tests"
-    shutil.copytree(TASKS / NAMED_PATH / "tests", tests)
-    shutil.copytree(MANIFESTS / "verifier_kit", tests / "verifier_kit")
+    bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(TASKS / NAMED_PATH / "tests", tests, ignore=bytecode)
+    shutil.copytree(MANIFESTS / "verifier_kit", tests / "verifier_kit", ignore=bytecode)
     mounts = [f"{tests}:/tests:ro", f"{tmp_path / 'artifacts'}:/logs/artifacts:ro"]
     if stored:
         mounts.append(f"{tmp_path / 'inputs'}:/inputs:ro")

@@ -86,13 +86,13 @@ def test_conclusion(text: str, told: bool) -> None:
 
 
 def test_time_is_linear_in_any_text() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for text in ("north" * LONG, "north17" * LONG, "a b." * LONG, "\n" * LONG, "1 " * LONG):
         figures.has_labelled(text, "north", "18", whole=False)
         figures.has_concluded(text, ("north",), "18")
         figures.has_in_sentence(text, "a b", "c")
         figures.has_amount(text, 5)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_integers_are_bounded_where_python_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,9 @@ def test_details_name_what_was_looked_at(tmp_path: Path) -> None:
 
 def test_absent_parts_are_absent() -> None:
     seen = Evidence({})
-    assert seen.messages == seen.directory == seen.agent_messages == []
+    assert not seen.messages
+    assert not seen.directory
+    assert not seen.agent_messages
     assert seen.agent is None
     assert seen.final is None
     assert not seen.is_complete(None)

@@ -187,12 +187,12 @@ class Agent:
     def _session(self, channel: str) -> Session:
         if channel not in self._sessions:
             system = prompt.system_prompt(
-                prompt.BASE_PROMPT.read_text(encoding="utf-8"),
+                prompt.BASE_PROMPT.read_text(encoding="utf-8") if self._config.base_prompt else "",
                 self._persona(),
                 self._workdir,
                 self._core_memory(),
             )
-            self._sessions[channel] = Session(system, self._config.max_context_tokens)
+            self._sessions[channel] = Session(system, self._config.handoff_tokens)
         return self._sessions[channel]
 
     def _persona(self) -> str:

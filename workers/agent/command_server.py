@@ -84,6 +84,8 @@ def _serve_one(connection: socket.socket) -> None:
 
 def _answer(connection: socket.socket) -> None:
     parts = _receive(connection, MAX_REQUEST_BYTES).decode("utf-8", "surrogateescape").split("\0")
+    if len(parts) < 2:
+        raise ValueError("a request without directory and variables")
     count = int(parts[1])
     variables = dict(pair.split("=", 1) for pair in parts[2 : 2 + count])
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 DEFAULT_OUTPUT_TOKENS = 65536
 DEFAULT_CONTEXT_TOKENS = 200_000
+DEFAULT_HANDOFF_PERCENT = 90
 DIALECTS = ("chat", "messages")
 
 
@@ -32,6 +33,8 @@ class Config:
     """The only channels that are listened to; empty: all that the agent is a member of."""
     system_prompt_file: str
     """Empty: there is no persona."""
+    base_prompt: bool
+    """Whether our own prompt stands before the persona."""
     inject_memory: bool
     """Whether the memory ``core`` is put into the system prompt."""
     provider: str
@@ -39,7 +42,8 @@ class Config:
     effort: str
     """Thinking effort; empty: the model's default."""
     max_output_tokens: int
-    max_context_tokens: int
+    handoff_tokens: int
+    """Tokens of a history at which a summary takes its place."""
     max_rounds: int
     """Model calls in one turn; 0: no limit."""
     gateway_url: str
@@ -77,16 +81,15 @@ class Config:
             auth_tag=variables.get("BUZZ_AUTH_TAG", ""),
             channels=_list(variables.get("BUZZ_ACP_CHANNELS", "")),
             system_prompt_file=variables.get("BUZZ_ACP_SYSTEM_PROMPT_FILE", ""),
-            inject_memory=variables.get("BUZZ_ACP_NO_MEMORY", "false").lower() != "true",
+            base_prompt=not _is_true(variables, "BUZZ_ACP_NO_BASE_PROMPT"),
+            inject_memory=not _is_true(variables, "BUZZ_ACP_NO_MEMORY"),
             provider=_needed(variables, "BUZZ_AGENT_PROVIDER"),
             model=_needed(variables, "BUZZ_AGENT_MODEL"),
             effort=variables.get("BUZZ_AGENT_THINKING_EFFORT", ""),
             max_output_tokens=_count(
                 variables, "BUZZ_AGENT_MAX_OUTPUT_TOKENS", DEFAULT_OUTPUT_TOKENS
             ),
-            max_context_tokens=_count(
-                variables, "BUZZ_AGENT_MAX_CONTEXT_TOKENS", DEFAULT_CONTEXT_TOKENS
-            ),
+            handoff_tokens=_handoff_tokens(variables),
             max_rounds=_count(variables, "BUZZ_AGENT_MAX_ROUNDS", 0),
             gateway_url=_needed(variables, "APIARY_GATEWAY_URL").rstrip("/"),
             gateway_token=_needed(variables, "APIARY_GATEWAY_TOKEN"),
@@ -121,6 +124,17 @@ def _needed(variables: Mapping[str, str], name: str) -> str:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+
+
+def _is_true(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").lower() in ("true", "1")
+
+
+def _handoff_tokens(variables: Mapping[str, str]) -> int:
+    """A stated number, else a share of the window."""
+    window = _count(variables, "BUZZ_AGENT_MAX_CONTEXT_TOKENS", DEFAULT_CONTEXT_TOKENS)
+    percent = _count(variables, "BUZZ_AGENT_HANDOFF_PERCENT", DEFAULT_HANDOFF_PERCENT)
+    return _count(variables, "BUZZ_AGENT_HANDOFF_AT_TOKENS", window * percent // 100)
 
 
 def _count(variables: Mapping[str, str], name: str, default: int) -> int:

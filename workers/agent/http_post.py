@@ -93,7 +93,8 @@ def _read_body(
     """The whole body; a short one raises ``IncompleteRead``."""
     expected = answer.length
     body = bytearray()
-    while True:
+    # From CPython 3.13 on the last piece closes answer and socket; before, an empty one is last.
+    while not answer.isclosed():
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             raise socket.timeout

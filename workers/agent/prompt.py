@@ -48,10 +48,13 @@ class Surroundings:
 
 
 def system_prompt(base: str, persona: str, workdir: str, core_memory: str | None) -> str:
-    """The sections of the system prompt, blank lines between them; empty ones are left out."""
+    """The sections of the system prompt, blank lines between them.
+
+    Empty ones are left out; the workspace is only told of together with the base.
+    """
     sections = [
-        f"[Base]\n{base.strip()}",
-        f"[Workspace]\nWorking directory: {workdir}",
+        f"[Base]\n{base.strip()}" if base else "",
+        f"[Workspace]\nWorking directory: {workdir}" if base else "",
         f"[Agent Instructions]\n{persona.strip()}" if persona.strip() else "",
         f"[Agent Memory — core]\n{core_memory.strip()}" if core_memory else "",
     ]

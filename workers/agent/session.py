@@ -1,8 +1,8 @@
 """The model's memory of one channel, and its hand-over to a summary before it overflows.
 
 Rule of buzz-agent: hand over when the last request's input tokens, plus one token per byte that
-was appended since, reach nine tenths of the window; before any usage is known, when the history
-has as many bytes. A summary and the latest prompt then stand for everything before.
+was appended since, reach a share of the window; before any usage is known, when the history has
+as many bytes. A summary and the latest prompt then stand for everything before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from workers.agent.llm import Assistant, Entry, ToolResults, User
 
-HANDOFF_SHARE = 0.9
 SUMMARY_REQUEST = (
     "The conversation is about to outgrow your memory. Write down everything that you need in "
     "order to go on without it: what was asked, by whom (with keys and event ids), what is done, "
@@ -25,13 +24,13 @@ class Session:
 
     Args:
         system: the system prompt.
-        window_tokens: what the model can hold.
+        handoff_tokens: the size at which it hands over.
     """
 
-    def __init__(self, system: str, window_tokens: int) -> None:
+    def __init__(self, system: str, handoff_tokens: int) -> None:
         self.system = system
         self.history: list[Entry] = []
-        self._threshold = int(window_tokens * HANDOFF_SHARE)
+        self._threshold = handoff_tokens
         self._known_tokens: int | None = None
         self._new_bytes = 0
 

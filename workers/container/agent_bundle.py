@@ -14,7 +14,6 @@ import importlib.util
 import json
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
@@ -100,7 +99,7 @@ class AgentBundle:
             place = self._directory / "agent" / bundle_key(self._digest, image)
             deadline = Deadline(f"prepare the agent's files for image {image[:19]}", TIMEOUT_S)
             async with node_lock(self._directory, f"agent bundle {place.name}", deadline):
-                if not await asyncio.to_thread(place.is_dir):
+                if not await asyncio.to_thread(is_complete, place, self._sources):
                     await self._make(image, place, deadline)
             self._ready[image] = (Mount(place / "lib", LIB), Mount(place / "bin", BIN))
         return self._ready[image]
@@ -108,8 +107,10 @@ class AgentBundle:
     async def _make(self, image: str, place: Path, deadline: Deadline) -> None:
         """Copies, compiles, and moves into place."""
         assert self._sources is not None  # set by mounts()
-        new = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        new = place.with_name(f"{place.name}.new")
         try:
+            # What is there was left by a process that died, or thinned out by a cleaner.
+            await asyncio.to_thread(_remove, new, place)
             await asyncio.to_thread(copy_sources, self._sources, new)
             modules = sorted(name for name in self._sources if name.endswith(".py"))
             library = next(name for name in self._sources if name.endswith(".so"))
@@ -117,7 +118,7 @@ class AgentBundle:
             await asyncio.to_thread(take_compiled, new, modules, tag)
             await asyncio.to_thread(os.rename, new, place)
         finally:
-            await asyncio.to_thread(shutil.rmtree, new, ignore_errors=True)
+            await asyncio.to_thread(_remove, new)
 
     async def _compile(
         self, image: str, new: Path, library: str, modules: Sequence[str], deadline: Deadline
@@ -184,6 +185,17 @@ def bundle_key(digest: str, image: str) -> str:
     return hashlib.sha256(f"{digest} {image}".encode()).hexdigest()
 
 
+def is_complete(place: Path, sources: Mapping[str, Path]) -> bool:
+    """Whether a bundle has every file that it was made of, and as many compiled ones.
+
+    It may lie where a cleaner of temporary files takes away what is old.
+    """
+    compiled = sum(1 for _ in place.rglob("__pycache__/*.pyc"))
+    return compiled == sum(name.endswith(".py") for name in sources) and all(
+        (place / "lib" / name).is_file() for name in sources
+    )
+
+
 def copy_sources(sources: Mapping[str, Path], new: Path) -> None:
     """Lays ``lib``, ``bin`` and the empty ``out`` below ``new``, readable for every user."""
     for name in ("lib", "bin", "out"):
@@ -209,7 +221,7 @@ def take_compiled(new: Path, modules: Sequence[str], tag: str) -> None:
         _directory(target.parent)
         target.write_bytes(data)
         target.chmod(0o644)
-    shutil.rmtree(new / "out", ignore_errors=True)
+    _remove(new / "out")
 
 
 def cache_tag(output: str) -> str:
@@ -246,6 +258,12 @@ def _copy(source: Path, target: Path, mode: int) -> None:
     _directory(target.parent)
     shutil.copyfile(source, target)
     target.chmod(mode)
+
+
+def _remove(*paths: Path) -> None:
+    """Removes directories; none there is no error."""
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _directory(path: Path) -> None:

@@ -105,11 +105,21 @@ class DockerEngine:
             await self.calls.run(deadline, self._network.close)
 
     async def start(self, spec: ContainerSpec, timeout_s: float) -> DockerContainer:
-        """See ``Engine``; the caller owns the container and removes it."""
+        """See ``Engine``; the caller owns the container and removes it.
+
+        A start that fails, is late or is cancelled is undone before this returns, for which
+        the engine's answer is waited for.
+        """
+        return await self._start(spec, timeout_s, identify=True)
+
+    async def _start(
+        self, spec: ContainerSpec, timeout_s: float, *, identify: bool
+    ) -> DockerContainer:
+        """Starts a container; what is not identified cannot be listened in."""
         name = f"apiary-{secrets.token_hex(8)}"
         body = container_body(spec, {**spec.labels, **self._labels})
         deadline = Deadline(f"start a container of image {spec.image}", timeout_s)
-        job = self.calls.submit(deadline, functools.partial(self._launch, name, body))
+        job = self.calls.submit(deadline, functools.partial(self._launch, name, body, identify))
         try:
             started = await self.calls.wait(job, deadline)
         except MissingError:
@@ -125,7 +135,7 @@ class DockerEngine:
     async def run_once(self, spec: ContainerSpec, timeout_s: float) -> tuple[ExitState, str]:
         """See ``Engine``."""
         deadline = Deadline(f"run a container of image {spec.image}", timeout_s)
-        container = await self.start(spec, timeout_s)
+        container = await self._start(spec, timeout_s, identify=False)
         try:
             state = await container.ended(deadline.left_s())
             if state is None:
@@ -156,15 +166,17 @@ class DockerEngine:
             await self.calls.close()
             self.api.close()
 
-    def _launch(self, name: str, body: dict[str, Any], deadline: Deadline) -> Started:
-        """Creates, starts and identifies a container; in a thread, all or nothing."""
+    def _launch(
+        self, name: str, body: dict[str, Any], identify: bool, deadline: Deadline
+    ) -> Started:
+        """Creates and starts a container, and asks for its pid; in a thread, all or nothing."""
         if body["HostConfig"]["NetworkMode"] != "none":
             self._network.ensure(deadline)
         try:
             container = self._create(name, body, deadline)
             self._events.watch_from_thread(container)
             self.api.start(container, deadline.left_s())
-            pid = int(self.api.inspect(container, deadline.left_s())["State"]["Pid"])
+            pid = self._pid(container, deadline) if identify else 0
         except BaseException as error:
             try:
                 self._discard(name)
@@ -172,6 +184,10 @@ class DockerEngine:
                 error.add_note(f"and its container may be left: {left}")
             raise
         return Started(container, pid, cgroup.counter_file(pid, container) if pid else None)
+
+    def _pid(self, container: str, deadline: Deadline) -> int:
+        """The host's pid of a container's first process, 0 if it has ended."""
+        return int(self.api.inspect(container, deadline.left_s())["State"]["Pid"])
 
     def _copy_out(
         self, image: str, path: str, target: Path, max_bytes: int, deadline: Deadline

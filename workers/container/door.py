@@ -38,25 +38,29 @@ def listen(pid: int, container: str, port: int) -> socket.socket:
     what = f"listen on port {port} in container {container[:12]}"
     namespace = _open_namespace(pid, container, what)
     try:
-        inside = os.fstat(namespace)
-        if os.path.samestat(inside, os.stat("/proc/self/ns/net")):
+        if os.path.samestat(os.fstat(namespace), os.stat("/proc/self/ns/net")):
             raise ContainerError(f"{what}: it shares the network namespace of the host")
         listener = _listen_in(namespace, port, what)
+        if not _is_still(namespace, pid, container):
+            listener.close()
+            raise ContainerLostError(f"{what}: the container ended meanwhile")
     finally:
         os.close(namespace)
-    try:
-        still = os.stat(f"/proc/{pid}/ns/net")
-        # The pid could have been recycled between the engine's word and the open above; the
-        # same namespace before and after, and the container's cgroup in between, exclude it.
-        if not os.path.samestat(inside, still) or not cgroup.belongs(pid, container):
-            raise ContainerLostError(f"{what}: process {pid} is no longer the container's")
-    except FileNotFoundError as error:
-        listener.close()
-        raise ContainerLostError(f"{what}: the container ended meanwhile") from error
-    except ContainerLostError:
-        listener.close()
-        raise
     return listener
+
+
+def _is_still(namespace: int, pid: int, container: str) -> bool:
+    """Whether the process is the container's and in the namespace that was entered.
+
+    The pid could have been recycled between the engine's word and the opening of the
+    namespace. The container's cgroup, looked at before and after, and the same namespace
+    before and after exclude that it was entered by a stranger's pid.
+    """
+    try:
+        now = os.stat(f"/proc/{pid}/ns/net")
+    except OSError:
+        return False
+    return os.path.samestat(os.fstat(namespace), now) and cgroup.belongs(pid, container)
 
 
 def _open_namespace(pid: int, container: str, what: str) -> int:

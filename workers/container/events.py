@@ -73,11 +73,13 @@ class EventStream:
         try:
             async with asyncio.timeout(timeout_s):
                 await self._opened.wait()
-        except TimeoutError as error:
+        except BaseException as error:
             await self.close()
-            raise self._last_error or ContainerError(
-                f"open the Docker event stream: not done within {timeout_s:g} s"
-            ) from error
+            if isinstance(error, TimeoutError):
+                raise self._last_error or ContainerError(
+                    f"open the Docker event stream: not done within {timeout_s:g} s"
+                ) from error
+            raise
 
     def watch(self, container: str) -> Watch:
         """The watch over a container; call it before the container is started."""

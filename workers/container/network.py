@@ -25,6 +25,7 @@ from workers.container.settings import NETWORK
 
 BRIDGE = "apiary0"
 LABEL = "apiary.network"
+_PUBLIC = "public"
 _ICC = "com.docker.network.bridge.enable_icc"
 _NAME = "com.docker.network.bridge.name"
 
@@ -81,11 +82,12 @@ class PublicNetwork:
         with self._changing(deadline):
             if self._used is None:
                 self._used = self._open_use_lock(deadline)
+            network = _find(self._api, deadline)
+            if network is not None:
+                _check(network)
             for rule in _rules():
                 _set(rule, deadline)
-            try:
-                _check(self._api.network(NETWORK, deadline.left_s()))
-            except MissingError:
+            if network is None:
                 self._api.create_network(_body(), deadline.left_s())
 
     def close(self, deadline: Deadline) -> bool:
@@ -94,7 +96,7 @@ class PublicNetwork:
         Also for a process that has not used them: it removes what a dead one left.
 
         Returns:
-            Whether there is no bridge any more.
+            Whether our bridge is gone.
         """
         with self._changing(deadline):
             used, self._used = self._used, None
@@ -133,26 +135,31 @@ def remove_unused(api: DockerApi, deadline: Deadline) -> bool:
     """Removes the bridge and then the rules, unless a container is attached.
 
     Returns:
-        Whether the bridge is gone.
+        Whether our bridge is gone.
     """
-    try:
-        network = api.network(NETWORK, deadline.left_s())
-    except MissingError:
-        network = None
-    if network is not None:
-        if LABEL not in (network["Labels"] or {}) or network["Containers"]:
+    network = _find(api, deadline)
+    if network is not None and (network["Labels"] or {}).get(LABEL) == _PUBLIC:
+        if network["Containers"]:
             return False
         try:
             api.remove_other("networks", NETWORK, deadline.left_s())
         except MissingError:
             pass
         except ContainerError:  # status 403 if a container was attached a moment ago
-            if api.network(NETWORK, deadline.left_s())["Containers"]:
+            if (_find(api, deadline) or {}).get("Containers"):
                 return False
             raise
     for rule in _rules():
         _unset(rule, deadline)
     return True
+
+
+def _find(api: DockerApi, deadline: Deadline) -> Any:
+    """What the engine tells of the network, None if there is none of its name."""
+    try:
+        return api.network(NETWORK, deadline.left_s())
+    except MissingError:
+        return None
 
 
 def fence_problem(deadline: Deadline) -> str:
@@ -222,7 +229,7 @@ def _body() -> dict[str, Any]:
         "Name": NETWORK,
         "CheckDuplicate": True,
         "Driver": "bridge",
-        "Labels": {LABEL: "public"},
+        "Labels": {LABEL: _PUBLIC},
         "Options": {_NAME: BRIDGE, _ICC: "false"},
     }
 

@@ -96,6 +96,7 @@ class DockerContainer:
             pass
         except ConflictError:  # somebody else is removing it
             await self._wait_until_removed(deadline)
+        self._watch.removed.set()
         self._events.forget(self.id)
 
     async def output(self, timeout_s: float) -> str:
@@ -157,10 +158,10 @@ class DockerContainer:
         return told["State"]
 
     async def _wait_until_removed(self, deadline: Deadline) -> None:
-        """Waits for the event of a removal in progress, then asks."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(deadline.left_s() * 0.9):
-                await self._watch.removed.wait()
-                return
-        if await self._record(deadline) is not None:
-            raise ContainerError(f"{deadline.what}: another removal of it does not come to an end")
+        """Waits for the end of a removal in progress, by its event or by asking."""
+        while not self._watch.removed.is_set() and await self._record(deadline) is not None:
+            if deadline.passed():
+                raise ContainerError(f"{deadline.what}: another removal of it does not end")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(_LOOK_S, deadline.left_s())):
+                    await self._watch.removed.wait()

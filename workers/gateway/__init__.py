@@ -6,6 +6,7 @@ from workers.gateway.errors import GatewayError
 from workers.gateway.ledger import PROVIDER_FAULTS, CallResult, LedgerLine, usage_of
 from workers.gateway.limits import GatewayLimits
 from workers.gateway.meter import AgentAccess
+from workers.gateway.route import model_of
 from workers.gateway.server import Gateway
 from workers.gateway.trial import GatewayTrial
 
@@ -18,5 +19,6 @@ __all__ = [
     "GatewayLimits",
     "GatewayTrial",
     "LedgerLine",
+    "model_of",
     "usage_of",
 ]

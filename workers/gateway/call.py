@@ -163,7 +163,8 @@ class Call:
 
     async def _pass_on(self, seat: Seat, asked: Asked, answer: Answer) -> web.StreamResponse:
         """Hands the answer to the agent as it comes, reading its usage beside it."""
-        response = web.StreamResponse(status=answer.status, reason=answer.reason)
+        reason = scrub(answer.reason or "", seat.key) or None
+        response = web.StreamResponse(status=answer.status, reason=reason)
         for name, value in response_headers(answer.headers, seat.key):
             response.headers.add(name, value)
         result = result_of_status(answer.status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -60,13 +61,14 @@ class Gateway:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
-            for trial in self._trials:
-                await trial.close()
-        finally:
-            if self._upstream is not None:
-                await self._upstream.close()
-                self._upstream = None
+        closings = (trial.close() for trial in self._trials)
+        faults = await asyncio.gather(*closings, return_exceptions=True)
+        if self._upstream is not None:
+            await self._upstream.close()
+            self._upstream = None
+        for fault in faults:
+            if fault is not None:
+                raise fault
 
     async def open_trial(
         self,

@@ -46,7 +46,11 @@ class FileStore:
         return f"FileStore({self.url!r})"
 
     def create(self, key: str, data: bytes) -> bool:
-        """Writes an object only if there is none; on disk when it returns True."""
+        """Writes an object only if there is none; on disk when it returns True.
+
+        Raises:
+            StoreError: undecided; the object may have been written.
+        """
         *folders, name = check_key(key)
         with _faults("create", key), self._folder(folders, make=True, sync=True) as folder:
             partial = _write(folder, io.BytesIO(data))

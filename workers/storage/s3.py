@@ -12,6 +12,7 @@ boto3 in its usual places and are never part of the URL.
 
 from __future__ import annotations
 
+import functools
 import secrets
 import time
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import boto3
+import botocore.loaders
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -71,7 +74,7 @@ class S3Store:
         self._under = f"{prefix}/" if prefix else ""
         self._bounds = bounds or S3Bounds()
         with _faults("open", url):
-            self._client = boto3.session.Session().client(
+            self._client = _session().client(
                 "s3",
                 endpoint_url=endpoint_url,
                 region_name=region,
@@ -199,6 +202,19 @@ class S3Store:
                 return False  # It was there, and was deleted since.
             raise
         return bool(head["Metadata"].get(_MARK) == mark)
+
+
+@functools.cache
+def _descriptions() -> botocore.loaders.Loader:
+    """boto3's descriptions of S3: reading them takes a quarter of a second, once a process."""
+    return botocore.loaders.create_loader()
+
+
+def _session() -> boto3.session.Session:
+    """A session of its own, with the credentials that are found now."""
+    core = botocore.session.Session()
+    core.register_component("data_loader", _descriptions())
+    return boto3.session.Session(botocore_session=core)
 
 
 def _config(bounds: S3Bounds, *, path_style: bool) -> Config:

@@ -102,7 +102,11 @@ class Running:
 def running(
     world: World, logs: Path, answer: Callable[[str, Any], Any], **changes: str
 ) -> Iterator[Running]:
-    with open_model(lambda path, body: (200, answer(path, body))) as model:
+    def respond(path: str, body: Any) -> tuple[int, Any]:
+        told = answer(path, body)
+        return told if isinstance(told, tuple) else (200, told)
+
+    with open_model(respond) as model:
         agent = Running(world, model, logs, **changes)
         try:
             yield agent
@@ -128,6 +132,10 @@ def reply_command(prompt: str, text: str) -> str:
         f"buzz messages send --channel {channel[1]} --reply-to {event[1]} "
         f"--mention {author[1]} --content - <<'EOF'\n{text}\nEOF"
     )
+
+
+def say_ok(_path: str, _body: Any) -> Any:
+    return chat_say("ok")
 
 
 def test_a_mention_is_answered_in_its_thread(world: World, tmp_path: Path) -> None:
@@ -232,7 +240,7 @@ def test_a_mention_from_before_the_start_is_answered(world: World, tmp_path: Pat
             {"BUZZ_AGENT_MAX_ROUNDS": "2"},
             "turn hit max_turn_requests for channel ",
         ),
-        ({"error": "nonsense"}, {}, "turn failed for channel "),
+        ((404, {"error": "no such model"}), {}, "turn failed for channel "),
     ],
 )
 def test_how_turns_end(
@@ -270,8 +278,7 @@ def test_core_memory_is_shown_unless_switched_off(world: World, tmp_path: Path) 
     for number, off in enumerate(("false", "true")):
         logs = tmp_path / str(number)
         logs.mkdir()
-        say = lambda _path, _body: chat_say("ok")  # noqa: E731
-        with running(world, logs, say, BUZZ_ACP_NO_MEMORY=off) as agent:
+        with running(world, logs, say_ok, BUZZ_ACP_NO_MEMORY=off) as agent:
             agent.ready()
             agent.mention("@solo-1 hello")
             agent.wait_log("turn complete")
@@ -280,8 +287,7 @@ def test_core_memory_is_shown_unless_switched_off(world: World, tmp_path: Path) 
 
 
 def test_without_a_channel_list_all_channels_are_listened_to(world: World, tmp_path: Path) -> None:
-    say = lambda _path, _body: chat_say("ok")  # noqa: E731
-    with running(world, tmp_path, say, BUZZ_ACP_CHANNELS="") as agent:
+    with running(world, tmp_path, say_ok, BUZZ_ACP_CHANNELS="") as agent:
         agent.ready()
         later = world.run(world.user.client.create_channel("later"))
         world.run(world.user.client.add_member(later, world.agent.pubkey))
@@ -289,8 +295,7 @@ def test_without_a_channel_list_all_channels_are_listened_to(world: World, tmp_p
 
 
 def test_an_agent_that_the_relay_refuses_ends(world: World, tmp_path: Path) -> None:
-    say = lambda _path, _body: chat_say("ok")  # noqa: E731
-    with open_model(lambda path, body: (200, say(path, body))) as model:
+    with open_model(lambda path, body: (200, say_ok(path, body))) as model:
         agent = Running(world, model, tmp_path, BUZZ_AUTH_TAG="")
         try:
             assert agent._process.wait(WAIT_S) == 1

@@ -23,8 +23,26 @@ def test_what_is_read_and_what_is_assumed() -> None:
     assert config.channels == ("a-1", "b-2")
     assert config.bridge_url == "http://localhost:3600"
     assert config.gateway_url == "http://localhost:3601"
-    assert (config.max_output_tokens, config.max_context_tokens) == (65536, 200_000)
+    assert (config.max_output_tokens, config.handoff_tokens) == (65536, 180_000)
+    assert config.base_prompt
     assert (config.max_rounds, config.dialect, config.inject_memory) == (0, "chat", False)
+
+
+@pytest.mark.parametrize(
+    ("change", "tokens"),
+    [
+        ({"BUZZ_AGENT_MAX_CONTEXT_TOKENS": "1000"}, 900),
+        ({"BUZZ_AGENT_MAX_CONTEXT_TOKENS": "1000", "BUZZ_AGENT_HANDOFF_PERCENT": "50"}, 500),
+        ({"BUZZ_AGENT_HANDOFF_PERCENT": "50", "BUZZ_AGENT_HANDOFF_AT_TOKENS": "70"}, 70),
+    ],
+)
+def test_when_a_history_is_handed_over(change: dict[str, str], tokens: int) -> None:
+    assert Config.from_variables({**VARIABLES, **change}).handoff_tokens == tokens
+
+
+def test_a_persona_may_stand_alone() -> None:
+    config = Config.from_variables({**VARIABLES, "BUZZ_ACP_NO_BASE_PROMPT": "true"})
+    assert not config.base_prompt
 
 
 def test_a_printed_config_shows_no_secret() -> None:

@@ -81,7 +81,7 @@ def test_openrouter_has_its_own_names() -> None:
 
 
 def test_a_messages_request() -> None:
-    blocks = [
+    blocks: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "text", "text": ""},
         {"type": "tool_use", "id": "t1", "name": "shell", "input": {"command": "ls"}},
@@ -89,7 +89,7 @@ def test_a_messages_request() -> None:
     answer = MESSAGES.answer({"content": blocks, "stop_reason": "tool_use"})
     results = ToolResults((ToolResult("t1", "out"), ToolResult("t2", "no", is_error=True)))
     body = MESSAGES.body(SETTINGS, "sys", [User("hi"), answer.message, results], [SHELL])
-    mark = {"cache_control": {"type": "ephemeral"}}
+    mark: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
     assert body["system"] == [{"type": "text", "text": "sys", **mark}]
     assert body["max_tokens"] == 4096
     assert body["tools"] == [

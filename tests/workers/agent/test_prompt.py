@@ -144,7 +144,6 @@ def test_the_system_prompt_leaves_out_what_is_empty() -> None:
         "[Base]\nbase\n\n[Workspace]\nWorking directory: /app\n\n"
         "[Agent Instructions]\npersona\n\n[Agent Memory \u2014 core]\nI am I."
     )
-    assert (
-        prompt.system_prompt("b", " ", "/", None)
-        == "[Base]\nb\n\n[Workspace]\nWorking directory: /"
-    )
+    assert prompt.system_prompt("", "persona", "/", None) == "[Agent Instructions]\npersona"
+    bare = prompt.system_prompt("b", " ", "/", None)
+    assert bare == "[Base]\nb\n\n[Workspace]\nWorking directory: /"

@@ -5,24 +5,24 @@ from workers.agent.session import Session, size_bytes
 
 
 def test_before_any_usage_bytes_stand_for_tokens() -> None:
-    session = Session("s" * 10, 100)
-    session.add(User("x" * 40))
-    session.add(Assistant("y" * 10))
-    assert not session.is_full
-    session.add(User("x" * 40))
-    assert session.is_full
+    session = Session("s" * 10, 90)
+    full = []
+    for entry in (User("x" * 40), Assistant("y" * 10), User("x" * 40)):
+        session.add(entry)
+        full.append(session.is_full)
+    assert full == [False, False, True]
 
 
 def test_after_it_the_endpoint_s_count_plus_new_bytes() -> None:
-    session = Session("s" * 1000, 100)
+    session = Session("s" * 1000, 90)
     session.add(User("x" * 1000))
     session.measured(50)
-    session.add(Assistant("y" * 30))
-    assert not session.is_full
-    session.add(User("x" * 20))
-    assert session.is_full
-    session.measured(None)
-    assert session.is_full
+    full = []
+    for entry in (Assistant("y" * 30), User("x" * 20)):
+        session.add(entry)
+        session.measured(None)
+        full.append(session.is_full)
+    assert full == [False, True]
 
 
 def test_a_lone_prompt_is_never_handed_over() -> None:

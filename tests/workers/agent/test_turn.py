@@ -58,10 +58,10 @@ def turn(
     *answers: Answer | Exception,
     more: Sequence[Sequence[str]] = (),
     rounds: int = 0,
-    window: int = 10**9,
+    handoff: int = 10**9,
 ) -> tuple[Turn, Script, Session]:
     script = Script(*answers)
-    session = Session("sys", window)
+    session = Session("sys", handoff)
     additions = iter([*more])
     return Turn(script, Echo(), session, lambda: next(additions, ()), rounds), script, session
 
@@ -136,7 +136,7 @@ def test_a_failing_model_ends_the_turn_with_its_error() -> None:
 
 def test_a_full_history_is_handed_over_before_the_next_call() -> None:
     work, script, session = turn(
-        use("a", tokens=95), say("what I know"), say("done", tokens=20), window=100
+        use("a", tokens=95), say("what I know"), say("done", tokens=20), handoff=90
     )
     assert work.run("task") is StopReason.END_TURN
     assert script.asked[1][-1] == User(SUMMARY_REQUEST)
@@ -152,6 +152,7 @@ def test_an_overflow_that_the_endpoint_reports_is_handed_over_too() -> None:
     work, script, _ = turn(ContextOverflow("long"), say("short"), say("done"))
     assert work.run("task") is StopReason.END_TURN
     assert len(script.asked) == 3
-    work, script, _ = turn(*[ContextOverflow("long"), say("s")] * 3, ContextOverflow("long"))
+    again: list[Answer | Exception] = [ContextOverflow("long"), say("s")]
+    work, script, _ = turn(*again * 3, ContextOverflow("long"))
     with pytest.raises(ContextOverflow):
         work.run("task")

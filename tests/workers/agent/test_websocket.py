@@ -5,7 +5,7 @@ import hashlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -116,7 +116,9 @@ def test_an_end_is_a_link_error(data: bytes, reason: str) -> None:
         pytest.raises(LinkError, match=reason),
     ):
         # The bytes may come together with the upgrade, and are refused there then.
-        WebSocket.connect(url, WAIT_S, 1000).receive(WAIT_S)
+        link = WebSocket.connect(url, WAIT_S, 1000)
+        with closing(link):
+            link.receive(WAIT_S)
 
 
 def test_silence_is_no_end() -> None:

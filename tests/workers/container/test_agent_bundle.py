@@ -87,6 +87,17 @@ def test_compiled_files_go_where_python_looks(copied: Path) -> None:
     assert not (copied / "out").exists()
 
 
+def test_a_bundle_without_one_of_its_files_is_not_complete(
+    sources: dict[str, Path], copied: Path
+) -> None:
+    assert not agent_bundle.is_complete(copied, sources)
+    (copied / "out" / "0.pyc").write_bytes(b"code")
+    agent_bundle.take_compiled(copied, MODULES, "cpython-39")
+    assert agent_bundle.is_complete(copied, sources)
+    (copied / "lib" / "nostr_sdk" / "lib.so").unlink()
+    assert not agent_bundle.is_complete(copied, sources)
+
+
 def leave_link(path: Path) -> None:
     path.symlink_to("/etc/passwd")
 
@@ -154,8 +165,13 @@ def test_the_agent_is_compiled_for_the_image_and_imported_read_only(bench: Bench
                 (LIB, True),
                 (BIN, True),
             ]
-            other = AgentBundle(engine, bench.directory, {})
-            assert await other.mounts(image) == mounts
+            library = mounts[0].source / "nostr_sdk" / "__init__.py"
+            made = library.stat().st_ino
+            assert await AgentBundle(engine, bench.directory, {}).mounts(image) == mounts
+            assert library.stat().st_ino == made
+            library.unlink()
+            assert await AgentBundle(engine, bench.directory, {}).mounts(image) == mounts
+            assert library.stat().st_ino != made
             assert len(list((bench.directory / "agent").iterdir())) == 1
             environment = {"PYTHONPATH": LIB}
             options = {"mounts": mounts, "environment": environment}

@@ -89,24 +89,6 @@ def test_a_dockerfile_for_buildkit_is_refused_by_name_without_it(bench: Bench) -
 
 
 @pytest.mark.docker
-def test_a_removal_by_somebody_else_is_waited_for(bench: Bench) -> None:
-    async def scenario() -> None:
-        async with bench.engine() as engine:
-            for _ in range(3):
-                container = await engine.start(spec("sleep", "1000"), TIMEOUT_S)
-                other = asyncio.create_task(
-                    asyncio.to_thread(docker, "rm", "--force", container.id)
-                )
-                await container.remove(TIMEOUT_S)
-                listed = engine.api.listing("containers", [f"apiary.node={bench.node}"], 20)
-                assert listed == []
-                await asyncio.wait([other])
-                other.exception()  # it may find nothing to remove
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.docker
 def test_the_threads_end_with_the_engine(bench: Bench) -> None:
     async def scenario() -> None:
         async with bench.engine() as engine:

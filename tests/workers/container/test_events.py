@@ -12,7 +12,7 @@ from tests.workers.container.engines import Bench, spec
 from workers.container.api import MissingError
 from workers.container.calls import Calls
 from workers.container.events import EventStream
-from workers.container.interface import ContainerError, ContainerLostError, ExitState
+from workers.container.interface import ContainerError, ExitState
 
 LABEL = "apiary.engine=test"
 TIMEOUT_S = 30.0
@@ -181,19 +181,5 @@ def test_a_real_death_while_the_stream_is_away_is_found(bench: Bench) -> None:
                 assert await victim.ended(TIMEOUT_S) == ExitState(137, oom_killed=False)
             await container.remove(60)
             await other.remove(60)
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.docker
-def test_a_container_that_is_gone_without_a_word_is_lost(bench: Bench) -> None:
-    async def scenario() -> None:
-        async with bench.engine() as engine:
-            container = await engine.start(spec("sleep", "1000"), 60)
-            watch = engine._events._watched.pop(container.id)  # as if its events were lost
-            engine.api.remove(container.id, 20)
-            with pytest.raises(ContainerLostError, match="gone"):
-                await container.kill(20)
-            assert not watch.removed.is_set()
 
     asyncio.run(scenario())

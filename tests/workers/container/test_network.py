@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.container.engines import Bench, docker, spec
+from tests.workers.container.engines import Bench, docker, eventually, spec
 from workers.container.interface import ContainerError
 from workers.container.network import BRIDGE, RULES
 from workers.container.settings import NETWORK
@@ -19,14 +19,16 @@ pytestmark = pytest.mark.docker
 TIMEOUT_S = 60.0
 
 REACH = """
-import json, socket, sys
-def reach(host, port):
+import concurrent.futures, json, socket, sys
+def reach(target):
+    host, port = target.split(":")
     try:
         socket.create_connection((host, int(port)), 1.5).close()
         return "open"
     except OSError as error:
         return type(error).__name__
-print(json.dumps([reach(*target.split(":")) for target in sys.argv[1:]]))
+with concurrent.futures.ThreadPoolExecutor(20) as pool:
+    print(json.dumps(list(pool.map(reach, sys.argv[1:]))))
 """
 
 
@@ -109,7 +111,7 @@ def test_public_containers_do_not_reach_each_other_nor_published_ports(bench: Be
                     "inspect", "-f", "{{.NetworkSettings.Networks.bridge.IPAddress}}", other
                 )
                 host = host_addresses()
-                assert reachable(inner, 8000)
+                await asyncio.to_thread(eventually, lambda: reachable(inner, 8000))
                 targets = [
                     f"{address}:8000",
                     f"{inner}:8000",

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from tests.workers.gateway.upstreams import (
     COMPLETION,
+    KEY,
     gateway_to,
     listening,
     only,
@@ -147,5 +148,18 @@ def test_large_bodies_pass(tmp_path: Path) -> None:
             _, content, _ = await agents.ask(body)
             assert json.loads(content)["size"] == len(body)
             assert only(agents).result is CallResult.OK
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_an_answer_without_a_body(tmp_path: Path, status: int) -> None:
+    answer = f"HTTP/1.1 {status} {KEY}\r\n\r\n".encode()
+
+    async def run() -> None:
+        async with raw_provider(answer) as url, gateway_to(url, tmp_path) as agents:
+            answered, content, _ = await agents.ask()
+            assert (answered, content) == (status, b"")
+            assert only(agents).result is CallResult.PROVIDER_MALFORMED
 
     asyncio.run(run())

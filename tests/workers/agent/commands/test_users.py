@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tests.workers.agent.worlds import World, buzz
 
 
@@ -59,7 +61,8 @@ def test_whom_the_relay_does_not_admit_gets_error_3(world: World) -> None:
     assert (told.code, told.fault["error"]) == (3, "auth_error")
 
 
-def test_a_relay_that_is_not_there_is_error_2() -> None:
+def test_a_relay_that_is_not_there_is_error_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.agent.bridge._JITTER_S", (0.0, 0.0))
     variables = {"BUZZ_PRIVATE_KEY": "1" * 64, "BUZZ_RELAY_URL": "ws://127.0.0.1:1"}
     told = buzz("users", "get", variables=variables)
     assert (told.code, told.fault["error"], told.fault["retryable"]) == (2, "network_error", True)

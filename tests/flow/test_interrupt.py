@@ -1,0 +1,56 @@
+"""Ctrl-C while a sweep runs, and going on afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flow.sweeps import DEMO, apiary, interrupt, left_in_docker
+
+pytestmark = [pytest.mark.docker, pytest.mark.ray]
+
+NOTHING = {"containers": [], "volumes": [], "networks": []}
+ARGUMENTS = ("run", str(DEMO), "-k", "1", "-n", "2", "-x", "memory-*")
+
+
+class Presser:
+    """Presses Ctrl-C once a number of trials has ended, and again as often as is asked."""
+
+    def __init__(self, after: int, times: int) -> None:
+        self.after, self.times = after, times
+        self.ended = 0
+
+    def __call__(self, event: dict[str, Any], pid: int) -> None:
+        self.ended += event["event"] == "try"
+        busy = event["event"] == "progress" and sum(c["running"] for c in event["conditions"])
+        if self.ended >= self.after and busy and self.times > 0:
+            interrupt(pid)
+            self.times -= 1
+
+
+def test_one_ctrl_c_lets_running_trials_finish_and_resume_does_the_rest(tmp_path: Path) -> None:
+    stopped = apiary(tmp_path, *ARGUMENTS, on_event=Presser(after=1, times=1))
+    assert stopped.code == 130
+    assert stopped.events[-1]["state"] == "interrupted"
+    done = {result["attempt"]: result for result in stopped.results}
+    assert 1 <= len(done) < 9
+    assert len(stopped.tries()) == len(done), "a running trial was not let finish"
+    assert left_in_docker(stopped.sweep) == NOTHING
+
+    resumed = apiary(tmp_path, "resume", "latest")
+    assert resumed.code == 0
+    assert resumed.sweep == stopped.sweep
+    after = {result["attempt"]: result for result in resumed.results}
+    assert len(after) == 9
+    assert {attempt: after[attempt] for attempt in done} == done
+    assert left_in_docker(resumed.sweep) == NOTHING
+
+
+def test_a_second_ctrl_c_ends_running_trials_and_nothing_of_them_is_left(tmp_path: Path) -> None:
+    stopped = apiary(tmp_path, *ARGUMENTS, on_event=Presser(after=0, times=2))
+    assert stopped.code == 130
+    assert left_in_docker(stopped.sweep) == NOTHING
+    causes = {(each["verdict"], each["cause"]) for each in stopped.summary_causes()}
+    assert causes == {("invalid", "cancelled")}

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import platform
+import socket
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,11 +33,14 @@ NODE_RESOURCE = "apiary_node"
 """A Ray resource: nodes that declare it are used, and no others; a local Ray declares it."""
 
 START_S = 120.0
-STARTS = 2
+STARTS = 3
 """Ray gives itself 30 s for its first steps, which a machine under load may exceed."""
 STOP_S = 30.0
+KNOCK_S = 10.0
 ASK_S = 20.0
 OPEN_S = 120.0
+CLOSE_S = 15.0
+"""For letting go of what trials share, beyond the time for the trials themselves."""
 ACTORS_PER_NODE = 3
 """Node actors started on one Ray node, the first included, before it is given up."""
 
@@ -69,6 +73,8 @@ class RayNode:
         self.opened = opened
         self.actor = actor
         self.is_dead = False
+        self.is_closed = False
+        """Whether it has ended its trials and let go of what they shared."""
 
     @property
     def name(self) -> str:
@@ -132,7 +138,7 @@ class Cluster:
         Raises:
             ClusterError: it did not work; the message says where to look.
         """
-        for left in reversed(range(STARTS)):
+        for left in reversed(range(STARTS if self._options.address is None else 1)):
             try:
                 await self._enter()
                 break
@@ -152,6 +158,11 @@ class Cluster:
     ) -> None:
         await asyncio.gather(*(self._close(node) for node in self._nodes if not node.is_dead))
         await self._leave()
+
+    @property
+    def untidy_nodes(self) -> tuple[str, ...]:
+        """Nodes that ended without having ended their trials: containers may be left there."""
+        return tuple(sorted({node.name for node in self._nodes if not node.is_closed}))
 
     async def find(self) -> Sequence[RayNode]:
         """The nodes that have joined since the last call, their actors opened.
@@ -203,6 +214,7 @@ class Cluster:
         self._silence(self._folder.log)
 
     def _connect(self) -> None:
+        _knock(self._options.address or "")
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         import ray
 
@@ -303,9 +315,10 @@ class Cluster:
     async def _close(self, node: RayNode) -> None:
         """Ends a node's trials, then the actor; both bounded, whatever state it is in."""
         with contextlib.suppress(Exception):
-            # Its trials were ended or it is dead: what it leaves is the reaper's either way.
-            async with asyncio.timeout(self._options.close_s + 5.0):
+            # Whatever goes wrong here: it is ended below, and what it leaves is the reaper's.
+            async with asyncio.timeout(self._options.close_s + CLOSE_S):
                 await node.actor.close.remote(self._options.close_s)
+                node.is_closed = True
         await self._kill(node.actor)
 
     async def _kill(self, actor: Any) -> None:
@@ -367,6 +380,20 @@ class _Host:
     name: str
     declares: bool
     """Whether it declares our resource."""
+
+
+def _knock(address: str) -> None:
+    """Fails at once where nothing listens: Ray would try for a minute or two.
+
+    Raises:
+        OSError: nothing listens there.
+        ValueError: the address is not one that a driver can join.
+    """
+    if "://" in address:
+        raise ValueError("expected host:port of the cluster's head, or auto")
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
 
 
 def _last_line(error: BaseException) -> str:

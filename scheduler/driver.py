@@ -7,7 +7,8 @@ is committed is left alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -61,8 +62,20 @@ class Plan(Protocol):
         ...
 
 
-OpenNodes = Callable[[SweepSpec, ClusterOptions], AbstractAsyncContextManager[NodeSource]]
+class Nodes(NodeSource, Protocol):
+    """The nodes of a sweep (``scheduler.cluster.Cluster``)."""
+
+    @property
+    def untidy_nodes(self) -> Sequence[str]:
+        """Once they were given back: those that had not ended their trials."""
+        ...
+
+
+OpenNodes = Callable[[SweepSpec, ClusterOptions], AbstractAsyncContextManager[Nodes]]
 """Gives a sweep its nodes, and takes them back."""
+
+Reap = Callable[[str], Awaitable[None]]
+"""Removes what dead processes of a node, named, have left on this machine."""
 
 
 def run_sweep(
@@ -106,6 +119,24 @@ def run_sweep(
     )
 
 
+async def reap_here(node: str) -> None:
+    """Removes the containers of a node of this machine whose process is gone.
+
+    An engine that does not answer is let be: ``apiary reap`` and the next run try again.
+    """
+    # Imported here because a run whose node ended well does not need Docker in the driver.
+    from workers.container.docker import DockerEngine
+    from workers.container.interface import ContainerError
+    from workers.container.reap import reap
+
+    with contextlib.suppress(ContainerError):
+        engine = await DockerEngine.open(node)
+        try:
+            await reap(engine)
+        finally:
+            await engine.close()
+
+
 async def drive(
     plan: Plan,
     store_url: str,
@@ -116,8 +147,12 @@ async def drive(
     stop: StopSignal,
     home: Path,
     open_nodes: OpenNodes = Cluster,
+    reap: Reap = reap_here,
 ) -> SweepEnd:
-    """``run_sweep`` as a coroutine; ``open_nodes`` is replaced where nodes are simulated."""
+    """``run_sweep`` as a coroutine.
+
+    ``open_nodes`` and ``reap`` are replaced where nodes are simulated.
+    """
     spec = plan.spec
     cells = {cell.cell: cell for cell in plan.cells}
     async with Ledger(open_store(store_url), spec.sweep) as ledger:
@@ -136,7 +171,12 @@ async def drive(
             dispatcher = Dispatcher(
                 spec, cells, queue, ledger, nodes, observer, stop, generation=generation
             )
-            return await dispatcher.run()
+            end = await dispatcher.run()
+        if ray_address is None:
+            # Only nodes of this machine: what another's leaves goes when it is used again.
+            for node in nodes.untidy_nodes:
+                await reap(node)
+        return end
 
 
 def fill_queue(

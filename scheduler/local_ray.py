@@ -114,8 +114,8 @@ class RayFolder:
         for log in sorted(self.path.glob("session_2*/logs/worker-*")):
             if log.is_file() and not log.is_symlink():
                 _keep_end(log, self._logs / log.name)
-        if not any(self._logs.iterdir()):
-            self._logs.rmdir()
+        with contextlib.suppress(OSError):
+            self._logs.rmdir()  # only if nothing is in it
         runs = sorted(path for path in self._logs.parent.iterdir() if path.is_dir())
         for old in runs[:-LOGS_KEPT]:
             shutil.rmtree(old, ignore_errors=True)

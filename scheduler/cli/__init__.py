@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "tasks": "List the tasks of a data set.",
     "doctor": "Check that this machine can run trials.",
     "reap": "Remove what dead runs left in Docker.",
+    "relay": "Serve a relay.",
     "model": "Serve a scripted model.",
 }
 """Every command and its help line, in the order of a user's day. The module of a command

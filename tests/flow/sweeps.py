@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.base_image import base_image
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "manifests" / "sweeps" / "demo.yaml"
 RUN_S = 600.0
+LABEL = "label=apiary.sweep"
 SECRETS = ("BUZZ_PRIVATE_KEY", "APIARY_GATEWAY_TOKEN")
 
 
@@ -107,18 +108,28 @@ def interrupt(pid: int) -> None:
     os.kill(pid, signal.SIGINT)
 
 
+class Seen(NamedTuple):
+    """A container that a sweep started."""
+
+    sweep: str
+    secrets: frozenset[str]
+    """The agents' keys and gateway tokens, from its environment; empty: it is no agent's."""
+    shown: str
+    """What anybody may see of it: name, command, labels."""
+
+
 @dataclass
 class Watch:
     """What a watcher of the machine saw while a sweep ran."""
 
-    secrets: set[str] = field(default_factory=set)
-    """The agents' keys and gateway tokens, from the environment of every container."""
-    containers: int = 0
-    """Of agents."""
-    shown: list[str] = field(default_factory=list)
-    """What anybody may see of the containers: labels, command, name."""
+    containers: list[Seen] = field(default_factory=list)
+    """Of this and of other sweeps."""
     command_lines: set[bytes] = field(default_factory=set)
     """Of all processes of the machine."""
+
+    def of(self, sweep: str) -> list[Seen]:
+        """The containers of one sweep."""
+        return [each for each in self.containers if each.sweep == sweep]
 
 
 @contextmanager
@@ -126,8 +137,7 @@ def watching() -> Iterator[Watch]:
     """Looks into every container that a sweep starts, and at the process list."""
     seen, ended = Watch(), threading.Event()
     stream = subprocess.Popen(
-        ["docker", "events", "--filter", "label=apiary.sweep", "--filter", "event=start"]
-        + ["--format", "{{.ID}}"],
+        ["docker", "events", "--format", "{{.ID}}", "--filter", "event=start", "--filter", LABEL],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -180,13 +190,14 @@ def _watch_containers(stream: subprocess.Popen[str], seen: Watch) -> None:
 
 def _look(container: dict[str, Any], seen: Watch) -> None:
     config = container["Config"]
-    visible = [container["Name"], container["Path"], container["Args"], config["Labels"]]
-    seen.shown.append(json.dumps(visible))
-    for variable in config["Env"]:
+    secrets: set[str] = set()
+    for variable in config["Env"] or ():
         name, _, value = variable.partition("=")
         if name == "APIARY_AGENTS":
-            seen.containers += 1
-            seen.secrets |= {agent[key] for agent in json.loads(value) for key in SECRETS}
+            secrets |= {agent[key] for agent in json.loads(value) for key in SECRETS}
+    visible = [container["Name"], container["Path"], container["Args"], config["Labels"]]
+    sweep = config["Labels"].get("apiary.sweep", "")
+    seen.containers.append(Seen(sweep, frozenset(secrets), json.dumps(visible)))
 
 
 def _watch_processes(seen: Watch, ended: threading.Event) -> None:

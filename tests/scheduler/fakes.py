@@ -123,9 +123,7 @@ class FakeSource:
         return self._helpings.pop(0) if self._helpings else ()
 
 
-def passing(
-    records: FakeRecords, node: str = "n1", seconds: float = 0.0
-) -> TrialFunction:
+def passing(records: FakeRecords, node: str = "n1", seconds: float = 0.0) -> TrialFunction:
     """Trials that pass after some time, or end as cancelled."""
     return scripted(records, lambda *_: Cause.NONE, node, seconds)
 

@@ -28,9 +28,7 @@ from workers.contract.report import Progress
 from workers.contract.spec import CellSpec, Lease
 from workers.contract.trial import Commit, Control, TrialEnd
 
-QUICK = Pauses(
-    poll=0.02, answer=0.05, tick=0.005, view=0.02, find=0.01, no_node=0.15, cancel=1.0
-)
+QUICK = Pauses(poll=0.02, answer=0.05, tick=0.005, view=0.02, find=0.01, no_node=0.15, cancel=1.0)
 TERM_S = 0.4
 
 

@@ -18,7 +18,8 @@ def test_calls_are_made_in_one_thread_in_order() -> None:
     async def test() -> list[tuple[int, int]]:
         thread = OwnThread("test")
         calls: list[Callable[[], tuple[int, int]]] = [
-            lambda n=n: (n, threading.get_ident()) for n in range(5)  # type: ignore[misc]
+            lambda n=n: (n, threading.get_ident())
+            for n in range(5)  # type: ignore[misc]
         ]
         found = await asyncio.gather(*(thread.call(call, 5.0) for call in calls))
         thread.end()

@@ -21,9 +21,7 @@ def test_pace_is_of_the_last_minute_or_since_the_start() -> None:
 
 
 def test_every_attempt_is_counted_in_one_field() -> None:
-    counts = Counts(
-        planned=10, held=3, passed=4, failed=2, dead=1, parked=5, invalid_tries=6
-    )
+    counts = Counts(planned=10, held=3, passed=4, failed=2, dead=1, parked=5, invalid_tries=6)
     pace = Pace(0.0)
     pace.note(30.0, 6)
     view = sweep_view("s", {"solver": counts}, pace, 60.0, nodes=2, stopping=True)

@@ -41,9 +41,7 @@ class Trials:
         self.ends[key] = asyncio.get_running_loop().create_future()
         return await self.ends[key]
 
-    def end(
-        self, given: Lease, cause: Cause = Cause.NONE, commit: Commit = Commit.WRITTEN
-    ) -> None:
+    def end(self, given: Lease, cause: Cause = Cause.NONE, commit: Commit = Commit.WRITTEN) -> None:
         self.ends[str(given.epoch)].set_result(TrialEnd(record(CELL, given, cause), commit))
 
 

@@ -8,82 +8,27 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
 
 from workers.agent import journal, prompt, surroundings
 from workers.agent.bridge import Bridge, BridgeError
 from workers.agent.command_server import CommandServer
 from workers.agent.commands.memory import read_core
 from workers.agent.config import Config
+from workers.agent.doorkeeper import Doorkeeper
 from workers.agent.identity import Identity
 from workers.agent.inbox import Inbox
 from workers.agent.llm import ModelSettings
 from workers.agent.model import DIALECTS, Model, ModelError
-from workers.agent.relay_link import MEMBERSHIP, RelayLink, channel_subscription
+from workers.agent.relay_link import RelayLink
 from workers.agent.session import Session
 from workers.agent.shell import Shell
 from workers.agent.tools import Toolbox
 from workers.agent.turn import Turn
 from workers.nostr.event import Event
-from workers.nostr.tags import first
 
-MEMBER_ADDED = 44100
-MEMBER_REMOVED = 44101
 QUERY_TIMEOUT_S = 3.0
-_CHANNEL_PREFIX = channel_subscription("")
-
-
-class Subscribes(Protocol):
-    """What changes subscriptions: ``RelayLink``."""
-
-    def subscribe(self, channel: str, since: int) -> None:
-        """Adds a channel."""
-        ...
-
-    def unsubscribe(self, channel: str) -> None:
-        """Drops a channel."""
-        ...
-
-
-class Doorkeeper:
-    """Sorts what comes over the link: mentions into the inbox, memberships into subscriptions."""
-
-    def __init__(self, me: str, allowed: Sequence[str], inbox: Inbox) -> None:
-        self._me = me
-        self._allowed = allowed
-        self._inbox = inbox
-        self._newest: dict[str, int] = {}
-        self.link: Subscribes | None = None
-
-    def arrived(self, subscription: str, event: Event) -> None:
-        """Takes one event; the agent's own are not for it."""
-        if subscription == MEMBERSHIP:
-            self._membership(event)
-        elif event.pubkey != self._me:
-            self._inbox.put(subscription[len(_CHANNEL_PREFIX) :], event)
-
-    def live(self, subscription: str) -> None:
-        """A subscription is in place: for a channel this is the agent's readiness."""
-        if subscription == MEMBERSHIP:
-            journal.write("subscribed to membership notifications")
-        else:
-            journal.subscribed(subscription[len(_CHANNEL_PREFIX) :])
-
-    def _membership(self, event: Event) -> None:
-        """Follows a membership, unless a newer notification of the channel was seen."""
-        channel = (first(event.tags, "h") or "").lower()
-        if not channel or (self._allowed and channel not in self._allowed) or self.link is None:
-            return
-        if event.created_at < self._newest.get(channel, 0):
-            return
-        self._newest[channel] = event.created_at
-        if event.kind == MEMBER_ADDED:
-            self.link.subscribe(channel, event.created_at - 5)
-        elif event.kind == MEMBER_REMOVED:
-            self.link.unsubscribe(channel)
-            self._inbox.drop(channel)
 
 
 class Agent:
@@ -116,20 +61,11 @@ class Agent:
         self._toolbox = Toolbox(Shell(variables, config.shell), workdir)
 
     def run(self) -> None:
-        """Listens and works until the relay cannot be reached or refuses the agent.
-
-        Raises:
-            BridgeError: the agent's channels cannot be learnt.
-        """
+        """Listens and works until the relay cannot be reached or refuses the agent."""
         self._in_background(self._server.serve)
-        doorkeeper = Doorkeeper(self.identity.pubkey, self._config.channels, self._inbox)
-        link = RelayLink(
-            self._config.relay_url,
-            self.identity,
-            self._config.channels or self._discover(),
-            self._started,
-            doorkeeper,
-        )
+        allowed = self._config.channels
+        doorkeeper = Doorkeeper(self.identity.pubkey, allowed, self._inbox, self._discover)
+        link = RelayLink(self._config.relay_url, self.identity, allowed, self._started, doorkeeper)
         doorkeeper.link = link
         self._in_background(link.run)
         while True:
@@ -138,10 +74,10 @@ class Agent:
                 return
             self._work(*batch)
 
-    def _discover(self) -> dict[str, prompt.Channel]:
-        self._channels = surroundings.discover(self._bridge, self.identity.pubkey, ())
-        journal.write(f"discovered {len(self._channels)} channel(s)")
-        return self._channels
+    def _discover(self) -> Iterable[str]:
+        found = surroundings.discover(self._bridge, self.identity.pubkey)
+        journal.write(f"discovered {len(found)} channel(s)")
+        return found
 
     def _in_background(self, body: Callable[[], None]) -> None:
         """Runs a thread for the process's whole life; its end is the end of the agent."""

@@ -41,6 +41,7 @@ class CommandServer:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(f"\0{self._name}")
         self._socket.listen(64)
+        self._closed = False
 
     @property
     def bin_directory(self) -> str:
@@ -61,11 +62,18 @@ class CommandServer:
             try:
                 connection, _ = self._socket.accept()
             except OSError:
-                return
-            threading.Thread(target=_serve_one, args=(connection,), daemon=True).start()
+                if self._closed:
+                    return
+                raise
+            try:
+                threading.Thread(target=_serve_one, args=(connection,), daemon=True).start()
+            except RuntimeError:
+                # The container's limit of threads is reached; the command says it got no answer.
+                connection.close()
 
     def close(self) -> None:
         """Stops listening; ``serve`` returns."""
+        self._closed = True
         with suppress(OSError):
             # Closing alone would leave the thread that accepts where it is.
             self._socket.shutdown(socket.SHUT_RDWR)

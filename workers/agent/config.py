@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workers.agent.addresses import http_base
+
 DEFAULT_OUTPUT_TOKENS = 65536
 DEFAULT_CONTEXT_TOKENS = 200_000
 DEFAULT_HANDOFF_PERCENT = 90
@@ -106,13 +108,6 @@ class Config:
         if self.auth_tag:
             variables["BUZZ_AUTH_TAG"] = self.auth_tag
         return variables
-
-
-def http_base(relay_url: str) -> str:
-    """A relay's HTTP address: ``ws`` becomes ``http``, trailing slashes go."""
-    if relay_url.startswith(("ws://", "wss://")):
-        relay_url = "http" + relay_url[2:]
-    return relay_url.rstrip("/")
 
 
 def _needed(variables: Mapping[str, str], name: str) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from workers.agent.addresses import dial_host
+
 _READ_BYTES = 64 * 1024
 
 Fault = Literal["connect", "timeout", "broken", "too_large"]
@@ -51,11 +53,12 @@ def post(
         raise HttpError("connect", f"{url} is no http:// URL")
     deadline = time.monotonic() + timeout_s
     connection = http.client.HTTPConnection(
-        parts.hostname, parts.port, timeout=min(connect_timeout_s, timeout_s)
+        dial_host(parts.hostname), parts.port, timeout=min(connect_timeout_s, timeout_s)
     )
+    all_headers = {"Host": parts.netloc, "Connection": "close", **headers}
     try:
         _connect(connection, url)
-        return _exchange(connection, parts.path, headers, body, deadline, max_bytes)
+        return _exchange(connection, parts.path, all_headers, body, deadline, max_bytes)
     except socket.timeout as error:
         raise HttpError("timeout", f"{url} did not answer in {timeout_s:g} s") from error
     except (OSError, http.client.HTTPException) as error:
@@ -81,7 +84,7 @@ def _exchange(
 ) -> Response:
     wire = connection.sock
     wire.settimeout(max(deadline - time.monotonic(), 0.001))
-    connection.request("POST", path, body=body, headers={**headers, "Connection": "close"})
+    connection.request("POST", path, body=body, headers=dict(headers))
     with connection.getresponse() as answer:
         fields = {name.lower(): value for name, value in answer.getheaders()}
         return Response(answer.status, fields, _read_body(answer, wire, deadline, max_bytes))

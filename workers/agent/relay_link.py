@@ -1,23 +1,31 @@
 """The agent's WebSocket to the relay: authenticate, subscribe, and stay subscribed.
 
 One thread. Events leave by a callback, each id once. The rules of what to do on a refusal are
-buzz-acp's, in ``reaction``.
+buzz-acp's, in ``relay_rules``.
 """
 
 from __future__ import annotations
 
-import enum
 import json
 import random
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from workers.agent import journal
 from workers.agent.identity import Identity
+from workers.agent.relay_rules import (
+    CHANNEL_KINDS,
+    LOOK_BACK_S,
+    MEMBERSHIP,
+    MEMBERSHIP_KINDS,
+    Reaction,
+    Seen,
+    channel_subscription,
+    reaction,
+)
 from workers.agent.websocket import LinkError, ReceiveTimeout, WebSocket
 from workers.nostr.errors import NostrError
 from workers.nostr.event import Event
@@ -28,57 +36,13 @@ STEP_S = 20.0
 """For the challenge, and for the answer to AUTH."""
 PING_S = 30.0
 PONG_S = 10.0
-LOOK_BACK_S = 5
-REMEMBERED = 12_000
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 RATE_LIMIT_PAUSE_S = 1.0
 _RECONNECT_S = (1.0, 2.0, 4.0, 8.0, 16.0)
-MEMBERSHIP = "membership-notif"
-MEMBERSHIP_KINDS = (44100, 44101)
-CHANNEL_KINDS = (9, 46010, 40007)
 
 
 class RelayRefused(Exception):
     """The relay does not admit this identity; trying again cannot help."""
-
-
-class Reaction(enum.Enum):
-    """What a ``CLOSED`` asks for."""
-
-    FORGET = "forget"
-    BACK_OFF = "back off"
-    RECONNECT = "reconnect"
-    RESUBSCRIBE = "resubscribe"
-
-
-def reaction(reason: str) -> Reaction:
-    """What to do about a subscription that the relay closed for ``reason``."""
-    if reason.startswith(
-        ("restricted: not a channel member", "restricted: channel access revoked")
-    ):
-        return Reaction.FORGET
-    if reason.startswith("rate-limited:"):
-        return Reaction.BACK_OFF
-    if "auth" in reason or reason.startswith("restricted"):
-        return Reaction.RECONNECT
-    return Reaction.RESUBSCRIBE
-
-
-class Seen:
-    """The ids that were seen last; the oldest is forgotten when it is full."""
-
-    def __init__(self, capacity: int = REMEMBERED) -> None:
-        self._ids: OrderedDict[str, None] = OrderedDict()
-        self._capacity = capacity
-
-    def is_new(self, event_id: str) -> bool:
-        """Whether this id is new; from now on it is not."""
-        if event_id in self._ids:
-            return False
-        self._ids[event_id] = None
-        if len(self._ids) > self._capacity:
-            self._ids.popitem(last=False)
-        return True
 
 
 class Listener(Protocol):
@@ -97,11 +61,6 @@ class Listener(Protocol):
 class _Subscription:
     filter: dict[str, Any]
     since: int
-
-
-def channel_subscription(channel: str) -> str:
-    """The id of a channel's subscription."""
-    return f"ch-{channel}"
 
 
 class RelayLink:

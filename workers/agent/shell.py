@@ -32,17 +32,24 @@ _READ_BYTES = 64 * 1024
 
 @dataclass
 class Capture:
-    """One stream of a command: its first ``CAPTURE_BYTES``, and how much there was."""
+    """One stream of a command: its first ``CAPTURE_BYTES``, its end, and how much there was."""
 
     data: bytearray = field(default_factory=bytearray)
     total: int = 0
+    beyond: bytes = b""
+    """The end of what did not fit."""
 
     def add(self, piece: bytes) -> None:
-        """Takes in a piece; what goes beyond the cap is counted and dropped."""
+        """Takes in a piece."""
         self.total += len(piece)
         room = CAPTURE_BYTES - len(self.data)
-        if room > 0:
-            self.data += piece[:room]
+        self.data += piece[:room]
+        self.beyond = (self.beyond + piece[room:])[-TAIL_BYTES:]
+
+    @property
+    def tail(self) -> bytes:
+        """The last ``TAIL_BYTES`` of all there was."""
+        return (bytes(self.data[-TAIL_BYTES:]) + self.beyond)[-TAIL_BYTES:]
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class Shell:
         """
         start = time.monotonic()
         process = subprocess.Popen(
-            [self._program, "-c", command],
+            [self._program, "-c", command.encode("utf-8", "replace")],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -102,15 +109,21 @@ def _watch(
         for stream in streams:
             stack.callback(stream.close)
             os.set_blocking(stream.fileno(), False)
-        waiter = threading.Thread(target=_reap, args=(process, ended_write), daemon=True)
-        waiter.start()
+        reaping = threading.Lock()
+        waiter = threading.Thread(target=_reap, args=(process, ended_write, reaping), daemon=True)
+        try:
+            waiter.start()
+        except RuntimeError as error:
+            _abandon(process, ended_write)
+            raise OSError("no thread is left to watch a command with") from error
         in_time = _read_until_ended(streams, ended, deadline)
-        if not in_time:
-            _kill_group(process.pid)
+        with reaping:
+            if not in_time and process.returncode is None:
+                _kill_group(process.pid)
         waiter.join()
         for stream, capture in streams.items():
             # A child that left the group may hold the pipe open: take what is there, no more.
-            _drain(stream, capture)
+            _drain(stream.fileno(), capture)
     return in_time
 
 
@@ -121,12 +134,20 @@ def _streams(
     return [(stream, capture) for stream, capture in pairs if stream is not None]
 
 
-def _reap(process: subprocess.Popen[bytes], ended_write: int) -> None:
+def _reap(process: subprocess.Popen[bytes], ended_write: int, reaping: threading.Lock) -> None:
     """Waits for the shell, kills what is left of its group, and only then reaps it.
 
     Until it is reaped nobody else can get its process id, so the kill hits the right group.
     """
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with reaping:
+        _kill_group(process.pid)
+        process.wait()
+    os.close(ended_write)
+
+
+def _abandon(process: subprocess.Popen[bytes], ended_write: int) -> None:
+    """Ends a command that cannot be watched: the container's limit of threads is reached."""
     _kill_group(process.pid)
     process.wait()
     os.close(ended_write)
@@ -141,8 +162,8 @@ def _kill_group(leader: int) -> None:
 def _read_until_ended(streams: Mapping[IO[bytes], Capture], ended: int, deadline: float) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(ended, selectors.EVENT_READ)
-        for stream in streams:
-            selector.register(stream, selectors.EVENT_READ)
+        for stream, capture in streams.items():
+            selector.register(stream, selectors.EVENT_READ, capture)
         while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
@@ -150,20 +171,19 @@ def _read_until_ended(streams: Mapping[IO[bytes], Capture], ended: int, deadline
             for key, _ in selector.select(remaining):
                 if key.fd == ended:
                     return True
-                stream = next(stream for stream in streams if stream.fileno() == key.fd)
-                if not _read_piece(stream, streams[stream]):
-                    selector.unregister(stream)
+                if not _read_piece(key.fd, key.data):
+                    selector.unregister(key.fileobj)
 
 
-def _drain(stream: IO[bytes], capture: Capture) -> None:
-    while capture.total < 2 * CAPTURE_BYTES and _read_piece(stream, capture):
+def _drain(descriptor: int, capture: Capture) -> None:
+    while capture.total < 2 * CAPTURE_BYTES and _read_piece(descriptor, capture):
         pass
 
 
-def _read_piece(stream: IO[bytes], capture: Capture) -> bool:
+def _read_piece(descriptor: int, capture: Capture) -> bool:
     """Takes what is there; False: nothing more, now or ever."""
     try:
-        piece = os.read(stream.fileno(), _READ_BYTES)
+        piece = os.read(descriptor, _READ_BYTES)
     except BlockingIOError:
         return False
     capture.add(piece)
@@ -179,12 +199,16 @@ def describe(result: ShellResult) -> str:
     told: dict[str, object] = {"exit_code": result.exit_code}
     notes = []
     for name, capture in (("stdout", result.stdout), ("stderr", result.stderr)):
-        text, artifact = _shorten(capture, name)
-        told[name] = text
+        if not _is_long(capture):
+            told[name] = capture.data.decode(errors="replace")
+            continue
+        told[name] = capture.tail.decode(errors="replace")
+        told[f"{name}_truncated"] = True
+        notes.append(f"{name} is cut to its end")
+        artifact = _keep(capture, name)
         if artifact:
-            told[f"{name}_truncated"] = True
             told[f"{name}_artifact"] = artifact
-            notes.append(f"{name} is cut to its end; the whole is in {artifact}")
+            notes[-1] += f"; the whole is in {artifact}"
     told["timed_out"] = result.timed_out
     told["duration_ms"] = result.duration_ms
     if result.timed_out:
@@ -194,13 +218,17 @@ def describe(result: ShellResult) -> str:
     return json.dumps(told, ensure_ascii=False)
 
 
-def _shorten(capture: Capture, name: str) -> tuple[str, str]:
-    """The text to tell, and the path of the whole if that is not all of it."""
-    data = bytes(capture.data)
-    if capture.total <= MAX_BYTES and data.count(b"\n") <= MAX_LINES:
-        return data.decode(errors="replace"), ""
-    with tempfile.NamedTemporaryFile(
-        prefix=f"shell-{name}-", suffix=".txt", delete=False
-    ) as artifact:
-        artifact.write(data)
-    return data[-TAIL_BYTES:].decode(errors="replace"), artifact.name
+def _is_long(capture: Capture) -> bool:
+    return capture.total > MAX_BYTES or capture.data.count(b"\n") > MAX_LINES
+
+
+def _keep(capture: Capture, name: str) -> str:
+    """The path of a file with the whole stream; empty where no file can be written."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            prefix=f"shell-{name}-", suffix=".txt", delete=False
+        ) as artifact:
+            artifact.write(capture.data)
+    except OSError:
+        return ""
+    return artifact.name

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import os
 import signal
@@ -165,6 +166,10 @@ def _redirect(logs: Path, agent_id: str) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+    for log in (sys.stdout, sys.stderr):
+        if isinstance(log, io.TextIOWrapper):
+            # Whatever the image's locale is, no character of a message may end the agent.
+            log.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _limit(seconds: float) -> None:

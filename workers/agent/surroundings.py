@@ -13,7 +13,7 @@ from workers.agent import journal
 from workers.agent.bridge import Bridge, BridgeError
 from workers.agent.prompt import Channel, Profile, Surroundings
 from workers.nostr.event import Event
-from workers.nostr.tags import first, mentioned, thread_of
+from workers.nostr.tags import first, mentioned, thread_of, values
 
 PROFILE_KIND = 0
 METADATA_KIND = 39000
@@ -22,28 +22,17 @@ THREAD_KINDS = (9, 40002)
 THREAD_MESSAGES = 12
 
 
-def discover(bridge: Bridge, me: str, allowed: Sequence[str]) -> dict[str, Channel]:
-    """The channels to listen to: those that ``me`` is a member of, cut down to ``allowed``.
-
-    Archived channels are left out; one without metadata is kept. An empty ``allowed`` allows all.
+def discover(bridge: Bridge, me: str) -> list[str]:
+    """The channels that ``me`` is a member of, less the archived ones.
 
     Raises:
         BridgeError: the relay does not tell.
     """
     rosters = bridge.query({"kinds": [MEMBERS_KIND], "#p": [me]})
-    ids = [first(event.tags, "d") or "" for event in rosters]
-    ids = [channel for channel in ids if channel and (not allowed or channel in allowed)]
-    if not ids:
-        return {}
-    known = {first(e.tags, "d"): e for e in bridge.query({"kinds": [METADATA_KIND], "#d": ids})}
-    channels = {}
-    for channel in ids:
-        metadata = known.get(channel)
-        if metadata is None:
-            channels[channel] = Channel(channel)
-        elif first(metadata.tags, "archived") != "true":
-            channels[channel] = _channel(channel, metadata)
-    return channels
+    ids = [channel for event in rosters for channel in values(event.tags, "d")]
+    found = bridge.query({"kinds": [METADATA_KIND], "#d": ids}) if ids else []
+    archived = {first(e.tags, "d") for e in found if first(e.tags, "archived") == "true"}
+    return [channel for channel in ids if channel not in archived]
 
 
 def _channel(channel: str, metadata: Event) -> Channel:

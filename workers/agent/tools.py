@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from workers.agent import shell
@@ -60,17 +61,29 @@ class Toolbox:
 
     def run(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
         """Runs calls side by side; the results are in the order of the calls."""
-        if len(calls) == 1:
-            return (self._run_one(calls[0]),)
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            results = tuple(pool.map(self._run_one, calls[:CALLS_LIMIT]))
         refused = f"not run: more than {CALLS_LIMIT} calls in one answer"
-        return results + tuple(ToolResult(c.id, refused, True) for c in calls[CALLS_LIMIT:])
+        results = [ToolResult(call.id, refused, is_error=True) for call in calls]
+        rest = iter(list(enumerate(calls[:CALLS_LIMIT])))
+        taking = threading.Lock()
+
+        def work() -> None:
+            while True:
+                with taking:
+                    place, call = next(rest, (-1, None))
+                if call is None:
+                    return
+                results[place] = self._run_one(call)
+
+        helpers = _start(work, min(len(calls), PARALLEL) - 1)
+        work()
+        for helper in helpers:
+            helper.join()
+        return tuple(results)
 
     def _run_one(self, call: ToolCall) -> ToolResult:
         try:
             return ToolResult(call.id, self._call(call))
-        except (ArgumentError, OSError) as error:
+        except (ArgumentError, OSError, ValueError) as error:
             return ToolResult(call.id, f"{error}{ERROR_NOTE}", is_error=True)
 
     def _call(self, call: ToolCall) -> str:
@@ -87,6 +100,17 @@ class Toolbox:
         if not isinstance(given, str) or "\0" in given:
             raise ArgumentError("workdir must be a path")
         return os.path.join(self._workdir, os.path.expanduser(given))
+
+
+def _start(body: Callable[[], None], count: int) -> list[threading.Thread]:
+    """Starts threads, as many as the container's limit still allows."""
+    started: list[threading.Thread] = []
+    with suppress(RuntimeError):
+        for _ in range(count):
+            thread = threading.Thread(target=body, daemon=True)
+            thread.start()
+            started.append(thread)
+    return started
 
 
 def _timeout(arguments: Mapping[str, Any]) -> float:

@@ -13,6 +13,7 @@ from collections import deque
 from urllib.parse import urlsplit
 
 from workers.agent import websocket_frames as frames
+from workers.agent.addresses import dial_host
 
 _HEAD_LIMIT = 16 * 1024
 _READ_BYTES = 64 * 1024
@@ -53,7 +54,8 @@ class WebSocket:
             path += f"?{parts.query}"
         deadline = time.monotonic() + timeout_s
         try:
-            connection = socket.create_connection((parts.hostname, parts.port or 80), timeout_s)
+            address = (dial_host(parts.hostname), parts.port or 80)
+            connection = socket.create_connection(address, timeout_s)
         except OSError as error:
             raise LinkError(f"no connection to {url}: {error}") from error
         try:

@@ -1,17 +1,20 @@
 """Right answers, computed from what a request says. Pure: text in, text out.
 
-Each function gives None for a request that is not its own. Figures are read from the text,
-never remembered, so a reworded request with other figures is answered rightly too.
+Each function gives None for a request that is not its own. Figures and names are read from the
+text, never remembered, so a reworded request with other figures is answered rightly too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 _NAME = r"[A-Z][a-z]+(?: [A-Z][a-z]+)+"
-_EXPRESSION = re.compile(r"\(\s*(\d+)\s*([-+*/×÷])\s*(\d+)\s*\)\s*([-+*/×÷])\s*(\d+)")
+_TERM = r"(?:\d+|[A-Za-z]+)"
+_SIGN = r"\s*[-+*/×÷]\s*"
+_FORMULA = re.compile(rf"\(\s*({_TERM}(?:{_SIGN}{_TERM})+)\s*\)({_SIGN})({_TERM})")
+_DEED = re.compile(rf"({_NAME} Bot)\s+([a-z][^,.;:\n]*)")
 
 
 def growth(text: str) -> str | None:
@@ -45,67 +48,71 @@ def yearly_price(text: str) -> str | None:
     return f"The annual total is ${total:,}."
 
 
-def release_update(text: str) -> str | None:
-    """The update that the request holds, as it stands there."""
-    block = re.search(r"^Release readiness$.*^Owner: [^\n]*", text, re.MULTILINE | re.DOTALL)
-    return None if block is None else block[0].rstrip()
+def text_below(text: str) -> str | None:
+    """The text that a request holds below its first paragraph and wants back as it stands."""
+    request, _, below = text.partition("\n\n")
+    if "below" not in request or "back" not in request:
+        return None
+    return below.strip("\n") or None
 
 
 def bot_status(text: str) -> str | None:
-    """Two lines on two bots, named in prose and not addressed."""
-    names = list(dict.fromkeys(re.findall(rf"{_NAME} Bot", text)))
-    if len(names) != 2 or "idle" not in text:
+    """A line for each bot that a wanted status is about; named in prose and not addressed."""
+    deeds = dict(_DEED.findall(text))
+    if "status" not in text or len(deeds) < 2:
         return None
-    return f"{names[0]} completed the audit.\n{names[1]} remains idle."
+    return "\n".join(f"{name} {deed.strip()}." for name, deed in deeds.items())
 
 
 def labelled_sum(text: str) -> str | None:
     """A request with a label in capitals and one expression."""
     label = re.search(r"\b([A-Z]{4,}) request", text)
-    expression = _EXPRESSION.search(text)
-    if label is None or expression is None:
-        return None
-    first, inner, second, outer, third = expression.groups()
-    value = _apply(outer, _apply(inner, Fraction(first), Fraction(second)), Fraction(third))
-    return f"{label[1]}: {value}"
+    value = _value(text, {})
+    return None if label is None or value is None else f"{label[1]}: {value}"
 
 
-def synthesis(reports: Sequence[str]) -> str | None:
-    """The four inputs of three reports and what they come to; None: one is still missing."""
+def wanted_inputs(text: str) -> tuple[str, ...]:
+    """The names in the formula of a message that asks for a synthesis of others' reports."""
+    formula = _FORMULA.search(text)
+    if formula is None or "synthesis" not in text:
+        return ()
+    return tuple(re.findall(r"[A-Za-z]+", formula[0]))
+
+
+def inputs_of(labels: Iterable[str], reports: Sequence[str]) -> dict[str, int]:
+    """The figures that reports give for labels; each label's first one."""
     found: dict[str, int] = {}
-    for label in ("North", "South", "reserve", "multiplier"):
+    for label in labels:
         for report in reports:
-            figure = re.search(rf"\b{label}\D+(\d+)", report, re.IGNORECASE)
+            figure = re.search(rf"\b{re.escape(label)}\b\D+(\d+)", report, re.IGNORECASE)
             if figure is not None:
                 found.setdefault(label, int(figure[1]))
-    if len(found) < 4:
+    return found
+
+
+def synthesis(request: str, reports: Sequence[str]) -> str | None:
+    """All inputs of a request's formula and what they come to; None: one is still missing."""
+    figures = inputs_of(wanted_inputs(request), reports)
+    value = _value(request, figures)
+    if value is None:
         return None
-    total = (found["North"] + found["South"] - found["reserve"]) * found["multiplier"]
-    inputs = ", ".join(f"{label} {value}" for label, value in found.items())
-    return f"{inputs}. Final value: (North + South - reserve) * multiplier = {total}"
+    inputs = ", ".join(f"{label} {figure}" for label, figure in figures.items())
+    return f"{inputs}. Final value: {value}"
 
 
-def wants_synthesis(text: str) -> bool:
-    """Whether a message asks for a synthesis of reports that others will send."""
-    return "synthesis" in text and "(North + South" in text
-
-
-def is_report(text: str) -> bool:
-    """Whether a message is such a report: it informs and asks for nothing."""
-    figures = (r"North\D+\d+", r"reserve\D+\d+", r"multiplier\D+\d+")
-    return not wants_synthesis(text) and any(re.search(one, text) for one in figures)
-
-
-def april_total(entries: Sequence[str]) -> str | None:
-    """The one figure of the customers in total in April 2024, out of memory entries."""
+def total_of_month(question: str, entries: Sequence[str]) -> str | None:
+    """The one figure of all customers in the month that is asked about, out of memory entries."""
+    month = re.search(r"\b([A-Z][a-z]+ \d{4})\b", question)
+    if month is None:
+        return None
     for entry in entries:
         for clause in re.split(r"[.;\n]\s|[.;]?$", entry):
             lower = clause.lower()
-            if "april 2024" not in lower or "total" not in lower or "new" in lower:
+            if month[1].lower() not in lower or "total" not in lower or "new" in lower:
                 continue
             numbers = re.findall(r"\d{1,3}(?:,\d{3})+|\d{5,}", clause)
             if len(numbers) == 1:
-                return f"We had {numbers[0]} customers in total in April 2024."
+                return f"We had {numbers[0]} customers in total in {month[1]}."
     return None
 
 
@@ -118,7 +125,26 @@ def skill_facts(file: str) -> str | None:
     return f"The CHECK_ID is {check[1]} and the ACTION is: {action[1]}"
 
 
-def _apply(sign: str, left: Fraction, right: Fraction) -> Fraction:
+def _value(text: str, names: dict[str, int]) -> Fraction | None:
+    """The value of the formula in a text; None without one, or if a name has no figure."""
+    formula = _FORMULA.search(text)
+    if formula is None:
+        return None
+    tokens = re.findall(rf"{_TERM}|[-+*/×÷]", formula[1])
+    tokens += [formula[2].strip(), formula[3]]
+    terms = [_term(token, names) for token in tokens[0::2]]
+    value = terms[0]
+    for sign, term in zip(tokens[1::2], terms[1:], strict=True):
+        value = None if value is None or term is None else _apply(sign, value, term)
+    return value
+
+
+def _term(token: str, names: dict[str, int]) -> Fraction | None:
+    figure = int(token) if token.isdigit() else names.get(token)
+    return None if figure is None else Fraction(figure)
+
+
+def _apply(sign: str, left: Fraction, right: Fraction) -> Fraction | None:
     match sign:
         case "+":
             return left + right
@@ -127,7 +153,7 @@ def _apply(sign: str, left: Fraction, right: Fraction) -> Fraction:
         case "*" | "×":
             return left * right
         case _:
-            return left / right
+            return left / right if right else None
 
 
 def _number(text: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 
 
@@ -41,8 +41,14 @@ class Output:
     exit_code: int = 0
 
 
-Script = Generator["str | Post", Output, str]
-"""Yields commands and messages, is sent their output, returns its last words."""
+Step = str | Post
+"""A command for the shell, or a message."""
+
+Script = Generator[Step, Output, str]
+"""Yields steps, is sent their output, returns its last words."""
+
+Alteration = Generator[Step, Output, Output]
+"""Yields what is done in the place of a step, returns what the step is told to have given."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,17 @@ def read_output(text: str) -> Output:
         return Output(text)
     code = told.get("exit_code")
     return Output(told["stdout"], code if isinstance(code, int) else 0)
+
+
+def altered(script: Script, alter: Callable[[Step], Alteration]) -> Script:
+    """A script with something else in the place of each of its steps."""
+    try:
+        step = next(script)
+        while True:
+            output = yield from alter(step)
+            step = script.send(output)
+    except StopIteration as end:
+        return str(end.value)
 
 
 def next_move(script: Script, outputs: Iterable[Output]) -> Run | Say:

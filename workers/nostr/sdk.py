@@ -138,7 +138,7 @@ def _quicken(library: Any) -> None:
     Its generated glue spends more time on copying an event's JSON than on the signature itself.
     A version whose glue looks different is left as it is: slower, and right.
     """
-    builder = getattr(library, "_UniffiRustBufferBuilder", None)
+    builder: Any = getattr(library, "_UniffiRustBufferBuilder", None)
     if hasattr(builder, "_reserve") and hasattr(builder, "write"):
         builder.write = _write_at_once
 

@@ -42,6 +42,11 @@ class Announcer:
         content = strict_json.dump({"type": what, "channel_id": channel, "actor": actor})
         self._emit(kind, (("p", target), ("h", channel)), content, None, self._now())
 
+    def direct(self, channel: Channel) -> None:
+        """Records a direct conversation for those in it (41001)."""
+        tags = (("h", channel.id), *(("p", key) for key in channel.members))
+        self._emit(kinds.DM_RECORD, tags, "", channel.id, self._now())
+
     def presence(self, pubkey: str, status: str) -> Event:
         """One key's presence, as a query for it is answered; never stored (20001)."""
         return self._sign(kinds.PRESENCE, (("p", pubkey),), status, self._now())

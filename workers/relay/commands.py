@@ -6,8 +6,6 @@ the answer reads a relay on which it has taken effect.
 
 from __future__ import annotations
 
-import uuid
-
 from workers.nostr import strict_json
 from workers.nostr.errors import JsonError
 from workers.nostr.event import Event
@@ -15,7 +13,7 @@ from workers.nostr.tags import first, is_hex64, values
 from workers.relay import kinds
 from workers.relay.announcer import Announcer
 from workers.relay.answer import NOT_A_MEMBER, Answer, refuse
-from workers.relay.groups import LEADERS, ROLES, TYPES, VISIBILITIES, Channel
+from workers.relay.groups import LEADERS, ROLES, TYPES, VISIBILITIES, Channel, is_uuid
 from workers.relay.hub import Hub
 from workers.relay.state import RelayState
 
@@ -231,14 +229,6 @@ class Commands:
         self._hub.revoke(channel.id)
 
 
-def is_uuid(text: str) -> bool:
-    """Whether a text is a UUID in its canonical form."""
-    try:
-        return str(uuid.UUID(text)) == text
-    except ValueError:
-        return False
-
-
 def add_policy(content: str) -> str | None:
     """The ``channel_add_policy`` of an agent profile (10100), or None where it is malformed."""
     try:
@@ -272,12 +262,12 @@ def _fields_fault(event: Event) -> Answer | None:
 
 
 def _apply_fields(event: Event, channel: Channel) -> list[str]:
-    """Sets what an edit names; gives the system messages that are due."""
+    """Sets what an edit names, of a field named twice the first; gives the messages due."""
     reports: list[str] = []
-    for tag in event.tags:
-        if len(tag) < 2:
+    for field in dict.fromkeys(tag[0] for tag in event.tags):
+        value = first(event.tags, field)
+        if value is None:
             continue
-        field, value = tag[0], tag[1]
         if field == "name":
             channel.name = _channel_name(event)
         elif field == "about":

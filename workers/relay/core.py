@@ -5,24 +5,35 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from workers.nostr.attestation import Attestation
 from workers.nostr.event import Event
+from workers.relay import kinds
 from workers.relay.announcer import Announcer
 from workers.relay.answer import Answer
 from workers.relay.commands import Commands
 from workers.relay.hub import Hub
 from workers.relay.ingest import Ingest
 from workers.relay.query import Queries
+from workers.relay.replay import Refusal, replay
 from workers.relay.state import RelayState
+
+Observe = Callable[[int | None, bool], None]
+"""Hears the kind of a submitted event, None for one that the relay does not know (a client may
+name any), and whether it was accepted."""
+
+
+def ignore(kind: int | None, is_accepted: bool) -> None:
+    """Observes nothing."""
 
 
 class RelayCore:
     """Takes events and requests of authenticated keys; knows nothing of how they came."""
 
-    def __init__(self, state: RelayState) -> None:
+    def __init__(self, state: RelayState, observe: Observe = ignore) -> None:
         self.state = state
+        self._observe = observe
         self.hub = Hub(state.groups)
         self.queries = Queries(state)
         self.announcer = Announcer(state, self.hub)
@@ -41,10 +52,21 @@ class RelayCore:
         """Takes one event; its effects are visible when this returns."""
         held = len(self.state.store)
         answer = self._ingest.submit(event, author, over_http=over_http)
+        self._observe(event.kind if event.kind in kinds.KNOWN else None, answer.accepted)
         self.touch()
         if self._event_waiters:
             self._tell_waiters(held)
         return answer
+
+    def restore(self, events: Iterable[Event]) -> list[Refusal]:
+        """Takes in what a relay once accepted, in its order; gives what was refused now."""
+        refused = replay(
+            self.state,
+            lambda event: self._ingest.submit(event, event.pubkey, over_http=False),
+            events,
+        )
+        self.refresh()
+        return refused
 
     def refresh(self) -> None:
         """Brings what depends on the clock up to date before a read."""

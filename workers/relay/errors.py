@@ -1,6 +1,7 @@
 """What a client of a relay may have to handle.
 
 RelayError
+├── EventFileError (in ``event_file``)
 ├── RelayRefusedError
 └── RelayUnreachableError
 """

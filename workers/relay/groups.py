@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from workers.nostr.tags import Tags
@@ -81,6 +82,16 @@ class Groups:
         """The channel of an id."""
         return None if channel_id is None else self._channels.get(channel_id)
 
+    def direct(self, people: Iterable[str]) -> Channel | None:
+        """The open direct conversation of exactly these keys."""
+        wanted = set(people)
+        found = (
+            channel
+            for channel in self._channels.values()
+            if channel.channel_type == "dm" and channel.is_private and not channel.archived
+        )
+        return next((channel for channel in found if set(channel.members) == wanted), None)
+
     def readable(self, pubkey: str) -> frozenset[str]:
         """The ids of all channels that a key may read."""
         return frozenset(key for key, held in self._channels.items() if held.admits(pubkey))
@@ -90,6 +101,19 @@ class Groups:
         for channel in list(self._channels.values()):
             if channel.deadline is not None and channel.deadline <= now and not channel.archived:
                 yield channel
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is a UUID in its canonical form."""
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def uuid_from(event_id: str) -> str:
+    """A channel id for the event that asks for a channel: the same whenever it is replayed."""
+    return str(uuid.UUID(event_id[:32], version=4))
 
 
 def metadata_tags(channel: Channel) -> Tags:

@@ -5,8 +5,6 @@ Nothing here waits, so no other client sees a state between acceptance and effec
 
 from __future__ import annotations
 
-import uuid
-
 from workers.nostr import strict_json
 from workers.nostr.errors import JsonError
 from workers.nostr.event import Event
@@ -14,11 +12,12 @@ from workers.nostr.tags import first, values
 from workers.relay import kinds, rules
 from workers.relay.announcer import Announcer
 from workers.relay.answer import ACCEPTED, NOT_A_MEMBER, Answer, refuse
-from workers.relay.commands import Commands, is_uuid
-from workers.relay.groups import Channel
+from workers.relay.commands import Commands
+from workers.relay.directs import Directs
+from workers.relay.groups import Channel, is_uuid, uuid_from
 from workers.relay.hub import Hub
 from workers.relay.state import RelayState
-from workers.relay.store import passed_on, size_of
+from workers.relay.store import Stored, passed_on, size_of
 
 
 class Ingest:
@@ -31,6 +30,7 @@ class Ingest:
         self._hub = hub
         self._announcer = announcer
         self._commands = commands
+        self._directs = Directs(state, hub, announcer)
 
     def submit(self, event: Event, author: str, *, over_http: bool) -> Answer:
         """Takes one event from an authenticated key; the same event again is accepted again."""
@@ -44,6 +44,8 @@ class Ingest:
         self._commands.archive_expired()
         if event.kind == kinds.CREATE_GROUP:
             return self._create(event)
+        if event.kind == kinds.DM_OPEN:
+            return self._directs.open(event)
         place = NOT_A_MEMBER if self._names_closed_channel(event) else self._place(event)
         if isinstance(place, Answer):
             return place
@@ -69,22 +71,17 @@ class Ingest:
 
     def _place(self, event: Event) -> Channel | Answer | None:
         """The channel that an event belongs to, None for none, or why it has no place."""
-        groups, store = self._state.groups, self._state.store
+        groups = self._state.groups
         if event.kind in kinds.GLOBAL:
             return None
         if event.kind in (kinds.REACTION, kinds.DELETION):
-            targets = list(values(event.tags, "e"))
-            if not targets:
-                what = "reaction" if event.kind == kinds.REACTION else "deletion"
-                return refuse(f"invalid: {what} must reference a target event via e tag")
-            target = store.get(targets[-1])
-            if target is None:
-                if event.kind == kinds.REACTION:
-                    return refuse("invalid: reaction target event not found")
-                return None
-            if target.channel is None:
-                return None
-            return groups.get(target.channel) or NOT_A_MEMBER
+            target = self._target(event)
+            if isinstance(target, Answer):
+                return target
+            if target is not None:
+                return (
+                    None if target.channel is None else groups.get(target.channel) or NOT_A_MEMBER
+                )
         asked = first(event.tags, "h")
         if asked is None or not is_uuid(asked):
             if event.kind in kinds.NEED_CHANNEL:
@@ -92,6 +89,21 @@ class Ingest:
             return None
         # A channel that does not exist reads like one that the caller may not know of.
         return groups.get(asked) or NOT_A_MEMBER
+
+    def _target(self, event: Event) -> Stored | Answer | None:
+        """What a reaction or deletion is about; None for a deletion of something never seen.
+
+        A deletion of what is gone already stays in the channel where that was.
+        """
+        targets = list(values(event.tags, "e"))
+        if event.kind == kinds.DELETION:
+            if not targets:
+                return refuse("invalid: deletion must reference a target event via e tag")
+            return self._state.store.known(targets[-1])
+        if not targets:
+            return refuse("invalid: reaction must reference a target event via e tag")
+        target = self._state.store.get(targets[-1])
+        return refuse("invalid: reaction target event not found") if target is None else target
 
     def _channel_fault(self, event: Event, channel: Channel | None) -> Answer | None:
         if channel is None:
@@ -106,7 +118,7 @@ class Ingest:
         fault = self._commands.judge_creation(event)
         if fault is not None:
             return fault
-        channel_id = first(event.tags, "h") or str(uuid.uuid4())
+        channel_id = first(event.tags, "h") or uuid_from(event.id)
         channel = self._commands.create(event, channel_id)
         self._hub.publish(self._state.store.append(event, channel_id))
         self._commands.announce_creation(channel, event.pubkey)

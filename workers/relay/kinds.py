@@ -27,6 +27,8 @@ GROUP_MEMBERS = 39002
 MESSAGE_EDIT = 40003
 SYSTEM_MESSAGE = 40099
 PRESENCE_SNAPSHOT = 40902
+DM_RECORD = 41001
+DM_OPEN = 41010
 MEMBER_ADDED = 44100
 MEMBER_REMOVED = 44101
 TURN_METRIC = 44200
@@ -35,6 +37,15 @@ MESSAGES = frozenset({9, 40002, 40008, 45001, 45003})
 """What a person reads; replies among them are threaded."""
 
 NOTIFICATIONS = frozenset({MEMBER_ADDED, MEMBER_REMOVED})
+
+RELAY_SIGNED = NOTIFICATIONS | {
+    GROUP_METADATA,
+    GROUP_ADMINS,
+    GROUP_MEMBERS,
+    SYSTEM_MESSAGE,
+    DM_RECORD,
+}
+"""What this relay makes and stores itself."""
 
 RELAY_ONLY = frozenset({13534, 30622, 39005, 39006, 40901, 40902})
 
@@ -60,7 +71,11 @@ private channel go on changing it; here they need membership as well.
 WHILE_ARCHIVED = frozenset({EDIT_GROUP, DELETE_GROUP})
 """Allowed in an archived channel, else it could never be reopened or deleted."""
 
-KNOWN = GLOBAL | NEED_CHANNEL | frozenset({DELETION, REACTION, CREATE_GROUP, TYPING, 46010, 48106})
+KNOWN = (
+    GLOBAL
+    | NEED_CHANNEL
+    | frozenset({DELETION, REACTION, CREATE_GROUP, TYPING, DM_OPEN, 46010, 48106})
+)
 """What clients may publish."""
 
 P_GATED = frozenset({1059, 24200, 30180, 30622, 44100, 44101, 44200})

@@ -36,9 +36,13 @@ class Limits:
     slow_grace: int = 15
     """Dropped live messages after which a slow reader is disconnected."""
     ping_s: float = 30.0
+    """Between two pings of a WebSocket client."""
     connections: int = 256
     """Open connections of one relay, WebSocket or HTTP (ours: a trial has a handful)."""
     request_s: float = 30.0
-    """How long one request's head or body may take to arrive (ours)."""
+    """How long one request's head, and then its body, may take to arrive, and how long a
+    connection may stay idle between two requests (ours)."""
+    response_s: float = 60.0
+    """How long a client may take to receive one answer over HTTP (ours)."""
     stored_bytes: int = 64 * 1024 * 1024
     """Text that one relay holds (ours: a trial cannot fill the node's memory)."""

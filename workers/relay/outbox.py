@@ -4,8 +4,42 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
 
+from workers.nostr import strict_json
+from workers.nostr.event import Event
 from workers.relay.limits import Limits
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """An event for a subscription. Its text is made only when it is sent.
+
+    So a client that asks for much and reads nothing costs references, not copies.
+    """
+
+    subscription: str
+    event: Event
+
+    def text(self) -> str:
+        """The ``EVENT`` message."""
+        return strict_json.dump(("EVENT", self.subscription, self.event.to_dict()))
+
+
+Message = str | Delivery
+
+
+class Outbox(Protocol):
+    """Where a session's messages go."""
+
+    def reply(self, message: Message) -> None:
+        """An answer to this client: never dropped."""
+        ...
+
+    def push(self, message: Message) -> None:
+        """A live event: may be dropped when the client reads too slowly."""
+        ...
 
 
 class QueueOutbox:
@@ -17,23 +51,23 @@ class QueueOutbox:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._waiting: deque[str] = deque()
+        self._waiting: deque[Message] = deque()
         self._ready = asyncio.Event()
         self._drained = asyncio.Event()
         self._drained.set()
         self._dropped = 0
         self._has_ended = False
 
-    def reply(self, text: str) -> None:
+    def reply(self, message: Message) -> None:
         """An answer to this client: never dropped."""
         if self._has_ended:
             return
-        self._waiting.append(text)
+        self._waiting.append(message)
         self._ready.set()
         if len(self._waiting) >= self._limits.send_buffer:
             self._drained.clear()
 
-    def push(self, text: str) -> None:
+    def push(self, message: Message) -> None:
         """A live event: dropped while the buffer is full."""
         if len(self._waiting) >= self._limits.send_buffer:
             self._dropped += 1
@@ -41,7 +75,7 @@ class QueueOutbox:
                 self._waiting.clear()
                 self.end()
             return
-        self.reply(text)
+        self.reply(message)
 
     def end(self) -> None:
         """Nothing follows what waits now; then the connection is to be closed."""
@@ -56,10 +90,10 @@ class QueueOutbox:
             await self._ready.wait()
         if not self._waiting:
             return None
-        text = self._waiting.popleft()
+        message = self._waiting.popleft()
         if len(self._waiting) < self._limits.send_buffer:
             self._drained.set()
-        return text
+        return message if isinstance(message, str) else message.text()
 
     async def drained(self) -> None:
         """Waits until there is room: a client that does not read is not read from either."""

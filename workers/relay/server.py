@@ -6,19 +6,20 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 
 from aiohttp import web
 
-from workers.nostr import strict_json
 from workers.nostr.event import Event
 from workers.relay.authentication import normalise_host
 from workers.relay.bridge import Bridge, BridgeRequest
-from workers.relay.core import RelayCore
+from workers.relay.core import Observe, RelayCore, ignore
 from workers.relay.door import Door
 from workers.relay.information import relay_information
 from workers.relay.limits import Limits
+from workers.relay.replay import Refusal
+from workers.relay.replying import send_json
 from workers.relay.state import RelayState
 from workers.relay.websocket import Connections
 
@@ -37,24 +38,33 @@ class EmbeddedRelay:
         self,
         *,
         owner_pubkey: str,
-        host: str = "localhost:3600",
+        host: str | None = "localhost:3600",
         clock: Callable[[], float] = time.time,
         limits: Limits | None = None,
+        observe: Observe = ignore,
     ) -> None:
         """A relay that holds nothing and listens nowhere.
 
         Args:
             owner_pubkey: the member whose attestations admit.
-            host: the authority that clients must name in ``Host``.
+            host: the authority that clients must name in ``Host``; None takes any.
             clock: Unix seconds.
             limits: bounds other than Buzz's.
+            observe: hears of every submitted event, for metrics.
         """
-        state = RelayState(owner_pubkey, normalise_host(host), clock, limits=limits or Limits())
-        self._core = RelayCore(state)
+        authority = None if host is None else normalise_host(host)
+        state = RelayState(owner_pubkey, authority, clock, limits=limits or Limits())
+        self._core = RelayCore(state, observe)
         self._bridge = Bridge(self._core)
         self._connections = Connections(self._core)
         self._listeners: list[tuple[asyncio.Server, web.AppRunner]] = []
         self._paths: list[Path] = []
+        self._is_closing = False
+
+    @property
+    def connections(self) -> int:
+        """How many WebSocket connections are open."""
+        return len(self._connections)
 
     @property
     def pubkey(self) -> str:
@@ -76,6 +86,17 @@ class EmbeddedRelay:
         """Every stored event, signed, in order of acceptance; nothing ever leaves it."""
         return self._core.state.store.timeline()
 
+    def restore(self, events: Iterable[Event]) -> list[Refusal]:
+        """Takes in what a relay once accepted, in its order; gives what was refused now.
+
+        Signatures are verified again. What the relay itself signed is made anew.
+        """
+        return self._core.restore(events)
+
+    def record(self, listener: Callable[[Event], None]) -> None:
+        """Lets a listener hear of every event that is stored from now on."""
+        self._core.state.store.listener = listener
+
     def last_activity(self) -> float:
         """``time.monotonic()`` of the last client message or accepted event."""
         return self._core.last_activity()
@@ -95,6 +116,7 @@ class EmbeddedRelay:
 
     async def close(self) -> None:
         """Ends every connection and closes the sockets it was given; bounded, may be repeated."""
+        self._is_closing = True
         listeners, self._listeners = self._listeners, []
         for listener, _ in listeners:
             listener.close()
@@ -113,7 +135,12 @@ class EmbeddedRelay:
         Each listener counts its own connections, so that a container that uses up its own does
         not lock the harness out.
         """
-        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=_CLOSE_S)
+        runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            shutdown_timeout=_CLOSE_S,
+            keepalive_timeout=self._core.state.limits.request_s,  # also for the first head
+        )
         await runner.setup()
         assert runner.server is not None  # set up above
         door = Door(runner.server, self._core.state.limits.connections)
@@ -131,7 +158,7 @@ class EmbeddedRelay:
                 web.get("/info", self._information),
                 web.get("/health", _alive),
                 web.get("/_liveness", _alive),
-                web.get("/_readiness", _ready),
+                web.get("/_readiness", self._ready),
                 *(web.post(path, self._post) for path in ("/events", "/query", "/count")),
             ]
         )
@@ -141,9 +168,11 @@ class EmbeddedRelay:
         wants_document = "application/nostr+json" in request.headers.get("Accept", "")
         if wants_document or request.headers.get("Upgrade", "").lower() != "websocket":
             return await self._information(request)
-        host = normalise_host(request.headers.get("Host", ""))
-        if host != self._core.state.host:
+        host = self._tenant(request)
+        if host is None:
             return web.Response(status=404, text=UNKNOWN_HOST)
+        if self._is_closing:
+            return web.Response(status=503, text="relay restarting")
         return await self._connections.serve(request, f"ws://{host}")
 
     async def _information(self, request: web.Request) -> web.Response:
@@ -151,15 +180,20 @@ class EmbeddedRelay:
             relay_information(self._core.state), content_type="application/nostr+json"
         )
 
-    async def _post(self, request: web.Request) -> web.Response:
-        host = normalise_host(request.headers.get("Host", ""))
-        if host != self._core.state.host:
-            return _json(404, {"error": UNKNOWN_HOST})
+    async def _ready(self, request: web.Request) -> web.StreamResponse:
+        if self._is_closing:
+            return await self._send(request, 503, {"status": "shutting_down"})
+        return await self._send(request, 200, {"status": "ready"})
+
+    async def _post(self, request: web.Request) -> web.StreamResponse:
+        host = self._tenant(request)
+        if host is None:
+            return await self._send(request, 404, {"error": UNKNOWN_HOST})
         try:
             async with asyncio.timeout(self._core.state.limits.request_s):
                 body = await request.read()
         except TimeoutError:
-            return _json(408, {"error": "request body took too long"})
+            return await self._send(request, 408, {"error": "request body took too long"})
         reply = self._bridge.handle(
             BridgeRequest(
                 path=request.path,
@@ -169,16 +203,17 @@ class EmbeddedRelay:
                 body=body,
             )
         )
-        return _json(reply.status, reply.body)
+        return await self._send(request, reply.status, reply.body)
+
+    def _tenant(self, request: web.Request) -> str | None:
+        """The authority that a request names, if it is this relay's."""
+        host = normalise_host(request.headers.get("Host", ""))
+        own = self._core.state.host
+        return host if host and own in (None, host) else None
+
+    async def _send(self, request: web.Request, status: int, body: object) -> web.StreamResponse:
+        return await send_json(request, status, body, self._core.state.limits.response_s)
 
 
 async def _alive(request: web.Request) -> web.Response:
     return web.Response(text="ok")
-
-
-async def _ready(request: web.Request) -> web.Response:
-    return _json(200, {"status": "ready"})
-
-
-def _json(status: int, body: object) -> web.Response:
-    return web.json_response(body, status=status, dumps=strict_json.dump)

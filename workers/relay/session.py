@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from workers.nostr import attestation, strict_json
 from workers.nostr.errors import EventFormatError, FilterError, JsonError
@@ -17,23 +17,11 @@ from workers.nostr.filters import Filter
 from workers.relay import authentication, visibility
 from workers.relay.core import RelayCore
 from workers.relay.hub import Subscription
+from workers.relay.outbox import Delivery, Outbox
 from workers.relay.query import BridgeFilter
-from workers.relay.store import Stored
 
 NOT_AUTHENTICATED = "auth-required: not authenticated"
 NOT_A_CHANNEL_MEMBER = "restricted: not a channel member"
-
-
-class Outbox(Protocol):
-    """Where a session's messages go."""
-
-    def reply(self, text: str) -> None:
-        """An answer to this client: never dropped."""
-        ...
-
-    def push(self, text: str) -> None:
-        """A live event: may be dropped when the client reads too slowly."""
-        ...
 
 
 class Session:
@@ -184,7 +172,7 @@ class Session:
             for stored in found:
                 if stored.event.id not in sent:
                     sent.add(stored.event.id)
-                    self._outbox.reply(_event_message(name, stored))
+                    self._outbox.reply(Delivery(name, stored.event))
 
     def _subscribe(
         self, name: str, filters: tuple[Filter, ...], channels: frozenset[str] | None
@@ -193,7 +181,7 @@ class Session:
             pubkey=self.pubkey or "",
             filters=filters,
             channels=channels,
-            deliver=lambda stored: self._outbox.push(_event_message(name, stored)),
+            deliver=lambda stored: self._outbox.push(Delivery(name, stored.event)),
             revoke=lambda reason: self._revoked(name, reason),
         )
         self._subscriptions[name] = subscription
@@ -245,10 +233,6 @@ class Session:
 
     def _send(self, *parts: Any) -> None:
         self._outbox.reply(strict_json.dump(parts))
-
-
-def _event_message(name: str, stored: Stored) -> str:
-    return strict_json.dump(("EVENT", name, stored.event.to_dict()))
 
 
 def _utf8_size(text: str) -> int:

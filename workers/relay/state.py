@@ -18,8 +18,8 @@ class RelayState:
 
     owner: str
     """The one direct member; everybody else needs its attestation."""
-    host: str
-    """The canonical authority, as clients send it in ``Host``."""
+    host: str | None
+    """The canonical authority, as clients send it in ``Host``; None: whatever they send."""
     clock: Callable[[], float]
     """Unix seconds."""
     keypair: Keypair = field(default_factory=Keypair.generate)

@@ -6,7 +6,7 @@ superseded only leaves the indexes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from workers.nostr.event import Event
@@ -50,6 +50,8 @@ class EventStore:
     def __init__(self) -> None:
         self.bytes = 0
         """Text held, roughly."""
+        self.listener: Callable[[Event], None] | None = None
+        """Hears of every event as it is stored."""
         self._timeline: list[Stored] = []
         self._by_id: dict[str, Stored] = {}
         self._current: dict[Address, Stored] = {}
@@ -108,6 +110,8 @@ class EventStore:
         self.bytes += size_of(event)
         for index, key in self._places(stored):
             index.setdefault(key, {})[stored.position] = stored
+        if self.listener is not None:
+            self.listener(event)
         return stored
 
     def hide(self, stored: Stored) -> None:

@@ -9,11 +9,11 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from workers.relay.core import RelayCore
 from workers.relay.outbox import QueueOutbox
+from workers.relay.pulse import Pulse
 from workers.relay.session import Session
 
 _HARD_FRAME_FACTOR = 4
 """Up to this many times the limit a frame is read, in order to be refused in words."""
-
 
 _GOODBYE_S = 1.0
 """How long a client may take to answer a close."""
@@ -26,6 +26,9 @@ class Connections:
         self._core = core
         self._open: dict[web.WebSocketResponse, asyncio.Transport | None] = {}
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     async def serve(self, request: web.Request, url: str) -> web.WebSocketResponse:
         """Serves one connection to its end.
 
@@ -33,10 +36,10 @@ class Connections:
             request: the upgrade.
             url: this relay's address as the client's request names it.
         """
-        limits = self._core.state.limits
         socket = web.WebSocketResponse(
-            heartbeat=limits.ping_s,
-            max_msg_size=_HARD_FRAME_FACTOR * limits.frame_bytes,
+            autoping=False,  # pongs are counted here
+            compress=False,  # as Buzz; and a compressor costs more memory than a connection
+            max_msg_size=_HARD_FRAME_FACTOR * self._core.state.limits.frame_bytes,
             timeout=_GOODBYE_S,
         )
         await socket.prepare(request)
@@ -60,21 +63,24 @@ class Connections:
 
     async def _converse(self, socket: web.WebSocketResponse, url: str) -> None:
         limits = self._core.state.limits
+        transport = self._open[socket]
         outbox = QueueOutbox(limits)
         session = Session(self._core, url, outbox)
+        pulse = Pulse(socket, transport, limits.ping_s)
         writer = asyncio.create_task(_write(socket, outbox))
+        pinger = asyncio.create_task(pulse.beat())
         deadline = asyncio.get_running_loop().call_later(
             limits.auth_timeout_s, _end_unless_proven, session, outbox
         )
         try:
             session.open()
-            await _read(socket, session, outbox, limits.frame_bytes)
+            await _read(socket, session, outbox, pulse, limits.frame_bytes)
         finally:
             deadline.cancel()
+            pinger.cancel()
             session.close()
             outbox.end()
             await asyncio.wait((writer,), timeout=_GOODBYE_S)
-            transport = self._open.get(socket)
             if not writer.done() and transport is not None:
                 transport.abort()  # a client that does not read is not waited for
             writer.cancel()
@@ -86,11 +92,22 @@ async def _say_goodbye(socket: web.WebSocketResponse) -> None:
 
 
 async def _read(
-    socket: web.WebSocketResponse, session: Session, outbox: QueueOutbox, frame_bytes: int
+    socket: web.WebSocketResponse,
+    session: Session,
+    outbox: QueueOutbox,
+    pulse: Pulse,
+    frame_bytes: int,
 ) -> None:
-    """Feeds the session until the client or the writer ends the connection."""
+    """Feeds the session until the client, the writer or the pulse ends the connection."""
     while True:
         message = await socket.receive()
+        pulse.heard()
+        if message.type is WSMsgType.PONG:
+            continue
+        if message.type is WSMsgType.PING:
+            with contextlib.suppress(ConnectionError):  # then the next receive tells the end
+                await socket.pong(message.data)
+            continue
         if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
             return
         size = len(message.data if message.type is WSMsgType.BINARY else message.data.encode())

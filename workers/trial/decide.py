@@ -22,6 +22,8 @@ PROVIDER_CAUSES: dict[CallResult, Cause] = {
 }
 PROVIDER_WINDOW_S = 30.0
 """A run that ended this soon after its last failed request ended because of it."""
+CUT_S = 1.0
+"""A request cut this close to the run's end was cut by the end of the run."""
 PASS_REWARD = 1.0
 
 
@@ -63,11 +65,11 @@ def provider_failure(driven: Driven, ledger: Sequence[LedgerLine]) -> Outcome | 
     either the run ended within 30 s of the last failure, or failures and the back-off between
     them cover more than half of the agent's time.
     """
-    streak = _failed_at_end(ledger)
+    ended_s = driven.started_s + driven.seconds
+    streak = _failed_at_end(ledger, ended_s)
     if not streak:
         return None
-    first, last = streak[0], streak[-1]
-    ended_s = driven.started_s + driven.seconds
+    first, (last, cause) = streak[0][0], streak[-1]
     last_failure_s = last.started_s + last.seconds
     since_last = max(0.0, ended_s - last_failure_s)
     covered = last_failure_s - first.started_s
@@ -75,7 +77,7 @@ def provider_failure(driven: Driven, ledger: Sequence[LedgerLine]) -> Outcome | 
     if since_last > PROVIDER_WINDOW_S and share <= 0.5:
         return None
     return outcome_of(
-        PROVIDER_CAUSES[last.result],
+        cause,
         Phase.DRIVE,
         f"the last {len(streak)} requests to endpoint {last.endpoint} failed; the run ended "
         f"{since_last:.1f} s after the last, they cover {share:.0%} of the agent's time",
@@ -83,15 +85,19 @@ def provider_failure(driven: Driven, ledger: Sequence[LedgerLine]) -> Outcome | 
     )
 
 
-def _failed_at_end(ledger: Sequence[LedgerLine]) -> list[LedgerLine]:
-    streak: list[LedgerLine] = []
+def _failed_at_end(ledger: Sequence[LedgerLine], ended_s: float) -> list[tuple[LedgerLine, Cause]]:
+    streak: list[tuple[LedgerLine, Cause]] = []
     for line in reversed(ledger):
-        if line.result is CallResult.CUT:
+        if line.result is CallResult.CUT and line.started_s + line.seconds >= ended_s - CUT_S:
             # Our own freeze cut it: it says nothing of the provider.
             continue
-        if line.result not in PROVIDER_CAUSES:
+        cause = PROVIDER_CAUSES.get(line.result)
+        if line.result is CallResult.CUT and line.status is None:
+            # The agent waited as long as it does, and had no word.
+            cause = Cause.PROVIDER_UNREACHABLE
+        if cause is None:
             break
-        streak.insert(0, line)
+        streak.insert(0, (line, cause))
     return streak
 
 

@@ -23,8 +23,6 @@ from tests.workers.agent.worlds import (
     chat_say,
     open_model,
 )
-from workers.agent.agent import Doorkeeper
-from workers.agent.inbox import Inbox
 from workers.nostr.event import Event
 
 PROGRAM = (
@@ -303,35 +301,3 @@ def test_an_agent_that_the_relay_refuses_ends(world: World, tmp_path: Path) -> N
         finally:
             agent.end()
     assert json.loads((tmp_path / "solo-1.exit.json").read_text())["exit_code"] == 1
-
-
-class Link:
-    """Keeps what a doorkeeper asks of its link."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str]] = []
-
-    def subscribe(self, channel: str, since: int) -> None:
-        self.calls.append(("subscribe", channel))
-
-    def unsubscribe(self, channel: str) -> None:
-        self.calls.append(("unsubscribe", channel))
-
-
-def membership(kind: int, channel: str, created_at: int) -> Event:
-    return Event("0" * 64, "r" * 64, created_at, kind, (("h", channel),), "", "0" * 128)
-
-
-def test_memberships_are_followed_newest_first_and_only_where_allowed() -> None:
-    link = Link()
-    keeper = Doorkeeper("me", ("a",), Inbox())
-    keeper.link = link
-    for event in (
-        membership(44100, "b", 10),
-        membership(44100, "a", 10),
-        membership(44101, "a", 9),
-        membership(44101, "a", 10),
-        membership(44100, "a", 11),
-    ):
-        keeper.arrived("membership-notif", event)
-    assert link.calls == [("subscribe", "a"), ("unsubscribe", "a"), ("subscribe", "a")]

@@ -122,6 +122,22 @@ def test_the_client_loads_next_to_nothing() -> None:
     assert not loaded & {"socket", "json", "signal", "re", "typing", "argparse", "enum", "site"}
 
 
+def test_without_threads_a_command_fails_and_the_server_stays(
+    container: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name.endswith("(_serve_one)"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert texts(container.run("buzz users get"))[0] == 4
+    assert texts(container.run("buzz users get"))[0] == 0
+
+
 def test_a_client_that_goes_away_does_no_harm(container: Container) -> None:
     for start in (b"", b"\0\0", b"\0\0\0\5ab", b"\xff\xff\xff\xff", b"\0\0\0\3abc"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:

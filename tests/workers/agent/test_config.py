@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.agent.config import Config, ConfigError, http_base
+from workers.agent.config import Config, ConfigError
 
 VARIABLES = {
     "APIARY_AGENT_ID": "solo-1",
@@ -72,15 +72,3 @@ def test_commands_get_the_agent_s_own_access_and_no_token() -> None:
 def test_what_cannot_be_read_is_named(change: dict[str, str], name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         Config.from_variables({**VARIABLES, **change})
-
-
-@pytest.mark.parametrize(
-    ("url", "base"),
-    [
-        ("ws://localhost:3600", "http://localhost:3600"),
-        ("wss://relay.example/", "https://relay.example"),
-        ("http://x//", "http://x"),
-    ],
-)
-def test_the_bridge_of_a_relay(url: str, base: str) -> None:
-    assert http_base(url) == base

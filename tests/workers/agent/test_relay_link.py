@@ -9,11 +9,10 @@ import pytest
 
 from tests.workers.agent.worlds import WAIT_S, World
 from workers.agent.identity import Identity
-from workers.agent.relay_link import (
+from workers.agent.relay_link import RelayLink, RelayRefused
+from workers.agent.relay_rules import (
     MEMBERSHIP,
     Reaction,
-    RelayLink,
-    RelayRefused,
     Seen,
     channel_subscription,
     reaction,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -96,10 +97,43 @@ def test_long_output_is_cut_to_its_end_and_kept_in_a_file(
 def test_a_flood_is_read_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(shell, "CAPTURE_BYTES", 1_000_000)
-    told = run("head -c 5000000 /dev/zero; echo end >&2")
+    told = run("head -c 5000000 /dev/zero; echo the very end; echo end >&2")
     assert told["exit_code"] == 0
     assert told["stderr"] == "end\n"
+    assert len(str(told["stdout"])) == shell.TAIL_BYTES
+    assert str(told["stdout"]).endswith("\0the very end\n")
     assert Path(str(told["stdout_artifact"])).stat().st_size == 1_000_000
+
+
+def test_without_a_place_for_the_whole_the_end_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    told = run("yes | head -n 2500")
+    assert told["stdout_truncated"] is True
+    assert "stdout_artifact" not in told
+    assert len(str(told["stdout"])) == 5000
+
+
+def refuse_to_start(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_without_threads_a_command_is_ended_and_the_model_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading.Thread, "start", refuse_to_start)
+    box = toolbox(tmp_path)
+    calls = [ToolCall(str(n), "shell", {"command": "sleep 30"}) for n in range(2)]
+    start = time.monotonic()
+    results = box.run(calls)
+    assert time.monotonic() - start < 10
+    assert [result.is_error for result in results] == [True, True]
+    assert "no thread is left" in results[0].text
+
+
+def test_a_lone_surrogate_in_a_command_does_no_harm() -> None:
+    assert run("echo '\ud800x'")["stdout"] == "?x\n"
 
 
 def test_bytes_that_are_no_text_do_no_harm() -> None:
@@ -142,6 +176,7 @@ def test_workdir_is_below_the_working_directory_or_absolute(tmp_path: Path) -> N
         ToolCall("c", "shell", {"command": "x", "timeout_ms": "soon"}),
         ToolCall("c", "shell", {"command": "x", "workdir": "/nowhere/at/all"}),
         ToolCall("c", "shell", {"command": "x", "workdir": 5}),
+        ToolCall("c", "shell", {"command": "x", "workdir": "\ud800"}),
     ],
 )
 def test_a_wrong_call_is_told_to_the_model(call: ToolCall, tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ def start(
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.getcwd(),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "TASK_OWN": "kept",
         "APIARY_AGENTS": json.dumps(agents) if text is None else text,
         **more,
@@ -105,6 +104,13 @@ def test_nothing_of_ours_stays_readable(tmp_path: Path) -> None:
     assert "secret-a" not in log
     for name in ("APIARY_", "BUZZ_ACP", "PYTHONPATH"):
         assert name not in log
+
+
+def test_no_character_ends_an_agent(tmp_path: Path) -> None:
+    body = "print('\\u2014\\ud800')\nreturn 0"
+    code, _ = finish(start(tmp_path, [{"APIARY_AGENT_ID": "a-1"}], body, LC_ALL="en_US.ISO-8859-1"))
+    assert code == 0
+    assert (tmp_path / "a-1.stdout.log").read_text(encoding="utf-8") == "\u2014\\ud800\n"
 
 
 def test_the_process_is_shut_to_others_of_its_user(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from workers.model import ScriptedModel
 from workers.nostr.event import Event
 
 TASKS = Path(__file__).parents[3] / "manifests" / "tasks"
-CHANNEL = "0a1b2c3d-0000-4000-8000-00000000abcd"
+CHANNEL = "6f0b3a52-0a51-4c39-9a0e-5f2d6c1b7e11"
 ME = "aa" * 32
 USER = "bb" * 32
 

@@ -1,4 +1,4 @@
-"""What each profile does with each task."""
+"""How profiles go about their tasks; what comes of it is in ``test_known_results``."""
 
 from __future__ import annotations
 
@@ -75,10 +75,9 @@ def test_right_answers_from_memory(tmp_path: Path, profile: str) -> None:
     assert seen.calls == 4
 
 
-@pytest.mark.parametrize("profile", ["solver", "sloppy", "distractor"])
-def test_right_answers_from_a_named_path(tmp_path: Path, profile: str) -> None:
+def test_right_answers_from_a_named_path(tmp_path: Path) -> None:
     put_skill(tmp_path)
-    seen = run(tmp_path, profile, NAMED_PATH)
+    seen = run(tmp_path, "solver", NAMED_PATH)
     (post,) = seen.posts
     assert "chc-0123456789abcdef01234567" in post.content
     assert "Recommend it's $so" in post.content
@@ -94,10 +93,8 @@ def test_sloppy_has_the_answer_but_not_the_place(tmp_path: Path, task: str) -> N
     assert (post.reply_to, post.mentions, post.content) == (None, [], right.content)
 
 
-@pytest.mark.parametrize("task", sorted(path.name for path in TASKS.iterdir() if path.is_dir()))
-def test_refuser_replies_properly_and_does_nothing(tmp_path: Path, task: str) -> None:
-    put_skill(tmp_path)
-    seen = run(tmp_path, "refuser", task, world=memories())
+def test_refuser_replies_properly_and_does_nothing(tmp_path: Path) -> None:
+    seen = run(tmp_path, "refuser", MEMORY, world=memories())
     (post,) = seen.posts
     assert (post.channel, post.reply_to, post.mentions) == (CHANNEL, TASK, [USER])
     assert post.content == REFUSAL
@@ -116,23 +113,6 @@ def test_distractor_has_no_answer_where_nothing_is_read(tmp_path: Path) -> None:
     (post,) = run(tmp_path, "distractor", "user-mention").posts
     assert "5,328" not in post.content
     assert "12 software licenses" in post.content
-
-
-def test_solver_multiline_message(tmp_path: Path) -> None:
-    (post,) = run(tmp_path, "solver", "multiline-message").posts
-    assert post.content == (
-        "Release readiness\n\n- API: ready\n- Database: ready\n- Rollback: tested\n\n"
-        "Owner: Platform Operations"
-    )
-    assert (post.reply_to, post.mentions) == (TASK, [USER])
-
-
-def test_solver_narrative_agent_names(tmp_path: Path) -> None:
-    (post,) = run(tmp_path, "solver", "narrative-agent-names").posts
-    first, second = post.content.splitlines()
-    assert re.search(r"Aurora Audit Bot[^.\n]*completed", first)
-    assert re.search(r"Beacon Deploy Bot[^.\n]*idle", second)
-    assert (post.mentions, "@" in post.content) == ([USER], False)
 
 
 def test_solver_create_channel(tmp_path: Path) -> None:
@@ -170,7 +150,7 @@ def interleaved() -> list[Any]:
     return [event(instruction(task)), *reports]
 
 
-@pytest.mark.parametrize("cut", [[4], [1, 3], [1, 1, 2], [1, 1, 1, 1], [2, 2]])
+@pytest.mark.parametrize("cut", [[1, 3], [1, 1, 1, 1], [2, 2]])
 def test_solver_interleaved_reports_in_any_batches(tmp_path: Path, cut: list[int]) -> None:
     events = iter(interleaved())
     turns = [[next(events) for _ in range(size)] for size in cut]
@@ -184,32 +164,16 @@ def test_solver_interleaved_reports_in_any_batches(tmp_path: Path, cut: list[int
 
 
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
-@pytest.mark.parametrize("together", [True, False])
-def test_solver_cross_thread_requests(tmp_path: Path, dialect: str, together: bool) -> None:
+def test_solver_cross_thread_requests_in_two_turns(tmp_path: Path, dialect: str) -> None:
     task = "cross-thread-requests"
     (row,) = fixture(task)["scripted_messages"]
     beta = event(row["content"].removeprefix("@{orchestrator} "), name="beta")
     alpha = event(instruction(task))
-    turns = [[alpha, beta]] if together else [[alpha], [beta]]
-    seen = asyncio.run(act(tmp_path, "solver", turns, dialect=dialect))
+    seen = asyncio.run(act(tmp_path, "solver", [[alpha], [beta]], dialect=dialect))
     assert [(post.reply_to, post.mentions, post.content) for post in seen.posts] == [
         (alpha.id, [USER], "ALPHA: 346"),
         (beta.id, [USER], "BETA: 41"),
     ]
-
-
-def test_solver_ambiguous_user_mention(tmp_path: Path) -> None:
-    task = "ambiguous-user-mention"
-    people = [
-        {"display_name": one["name"], "about": one["about"], "pubkey": digit * 64}
-        for one, digit in zip(fixture(task)["directory"], "cd", strict=True)
-    ]
-    seen = run(tmp_path, "solver", task, world={"people": people})
-    delivery, callback = seen.posts
-    assert (delivery.mentions, delivery.content) == (["c" * 64], "ORCHID-72 approved")
-    assert callback.mentions == [USER]
-    assert "sent" in callback.content
-    assert (delivery.reply_to, callback.reply_to) == (TASK, TASK)
 
 
 def test_an_unknown_request_gets_a_reply(tmp_path: Path) -> None:

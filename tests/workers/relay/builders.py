@@ -15,6 +15,7 @@ from workers.nostr.keys import Keypair
 from workers.relay.answer import Answer
 from workers.relay.core import RelayCore
 from workers.relay.limits import Limits
+from workers.relay.outbox import Message
 from workers.relay.query import BridgeFilter
 from workers.relay.session import Session
 from workers.relay.state import RelayState
@@ -91,10 +92,16 @@ class World:
         assert answer.accepted, answer
         return event
 
-    def channel(self, *members: Keypair, creator: Keypair | None = None, **fields: str) -> str:
+    def channel(
+        self,
+        *members: Keypair,
+        creator: Keypair | None = None,
+        channel_id: str | None = None,
+        **fields: str,
+    ) -> str:
         """A channel, private unless said, created by the user unless said."""
         creator = creator or self.user
-        channel = str(uuid.uuid4())
+        channel = channel_id or str(uuid.uuid4())
         named = {"name": "trial", "visibility": "private", **fields}
         self.accept(creator, 9007, [["h", channel], *map(list, named.items())])
         for pair in members:
@@ -138,8 +145,8 @@ class ListOutbox:
     def __init__(self) -> None:
         self.sent: list[Any] = []
 
-    def reply(self, text: str) -> None:
-        self.sent.append(json.loads(text))
+    def reply(self, message: Message) -> None:
+        self.sent.append(json.loads(message if isinstance(message, str) else message.text()))
 
     push = reply
 

@@ -125,6 +125,23 @@ def test_a_success_after_failures_clears_the_provider() -> None:
     assert before_verification(driven(), frozen(), collected(*ledger), "solo-1") is None
 
 
+def test_a_provider_that_never_answers_is_to_blame() -> None:
+    ledger = (line(1, CallResult.CUT, 2.0, 240.0), line(2, CallResult.CUT, 243.0, 58.0))
+    outcome = before_verification(
+        driven(Ending.TIMEOUT, 300.0), frozen(), collected(*ledger), "solo-1"
+    )
+    assert outcome is not None
+    assert outcome.cause is Cause.PROVIDER_UNREACHABLE
+
+
+def test_a_model_that_thinks_into_the_deadline_is_slow_and_not_down() -> None:
+    ledger = (line(1, CallResult.OK, 1.0, 1.0), line(2, CallResult.CUT, 3.0, 298.0))
+    assert (
+        before_verification(driven(Ending.TIMEOUT, 300.0), frozen(), collected(*ledger), "solo-1")
+        is None
+    )
+
+
 def test_what_our_freeze_cut_says_nothing_of_the_provider() -> None:
     ledger = (line(1, CallResult.RATE_LIMITED, 9.0), line(2, CallResult.CUT, 10.0))
     outcome = before_verification(driven(), frozen(), collected(*ledger), "solo-1")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from workers.agent.addresses import http_base
 from workers.agent.bridge import Bridge, BridgeError, Filter, Written
 from workers.agent.commands.arguments import Arguments
 from workers.agent.commands.errors import CommandError, from_bridge
-from workers.agent.config import http_base
 from workers.agent.identity import Identity
 from workers.nostr.errors import NostrError
 from workers.nostr.event import Event

@@ -7,14 +7,23 @@ import traceback
 from collections.abc import Sequence
 
 from workers.agent import journal
-from workers.agent.commands import arguments, channels, feed, memory, messages, reactions, users
+from workers.agent.commands import (
+    arguments,
+    channel_changes,
+    channels,
+    feed,
+    memory,
+    messages,
+    reactions,
+    users,
+)
 from workers.agent.commands.arguments import GLOBAL_OPTIONS, Arguments, Command
 from workers.agent.commands.call import Call
 from workers.agent.commands.errors import CommandError, user_error
 
 COMMANDS: dict[tuple[str, ...], Command] = {
     command.path: command
-    for module in (messages, channels, users, memory, reactions, feed)
+    for module in (messages, channels, channel_changes, users, memory, reactions, feed)
     for command in module.COMMANDS
 }
 _HELP = ("-h", "--help", "help")

@@ -1,0 +1,97 @@
+"""A sweep of simulated trials on a real Ray, as a process of its own.
+
+Its terminal, its processes and what signals do to it are looked at from outside. The end of
+the sweep and what the observer heard go to the file ``outcome.json`` in the folder given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from scheduler.cluster import Cluster
+from scheduler.driver import drive
+from scheduler.errors import ClusterError
+from scheduler.stop import StopSignal
+from scheduler.view import SweepView
+from tests.scheduler.builders import Planned, attempts, cells, limits, sweep_spec
+from tests.scheduler.fake_nodes import FakeNodeActor
+from workers.contract.result import TryRecord
+from workers.contract.spec import CellSpec, SweepSpec
+
+
+@dataclass(frozen=True)
+class SmallPlan:
+    """Two tasks under two conditions."""
+
+    spec: SweepSpec
+    cells: tuple[CellSpec, ...]
+    attempts: list[Planned]
+
+
+class Heard:
+    """Keeps what it is told, and leaves a mark once a trial runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started = time.monotonic()
+        self.first_lease_s: float | None = None
+        self.records: list[TryRecord] = []
+        self.notes: list[str] = []
+
+    def moved(self, view: SweepView) -> None:
+        if self.first_lease_s is None and any(each.running for each in view.conditions):
+            self.first_lease_s = time.monotonic() - self.started
+            (self.folder / "running").touch()
+
+    def ended(self, ended: TryRecord) -> None:
+        self.records.append(ended)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def main(folder: Path, count: int, address: str | None) -> None:
+    """Runs ``count`` attempts of each cell."""
+    store = f"file://{folder / 'store'}"
+    made = cells(conditions=2, tasks=2)
+    spec = sweep_spec(store=store, limits=limits(lease_term_s=20.0, teardown_s=5.0))
+    plan = SmallPlan(spec, tuple(made.values()), attempts(made, count))
+    heard, stop = Heard(folder), StopSignal()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.request())
+    try:
+        end = asyncio.run(
+            drive(
+                plan,
+                store,
+                n_concurrent=4,
+                ray_address=address,
+                observer=heard,
+                stop=stop,
+                home=folder / "home",
+                open_nodes=partial(Cluster, actor_class=FakeNodeActor),
+            )
+        )
+        state, reason = str(end.state), end.reason
+    except ClusterError as error:
+        state, reason = "refused", str(error)
+    outcome = {
+        "state": state,
+        "reason": reason,
+        "records": [(each.cause.value, each.node) for each in heard.records],
+        "notes": heard.notes,
+        "first_lease_s": heard.first_lease_s,
+        "seconds": time.monotonic() - heard.started,
+    }
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)

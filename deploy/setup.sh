@@ -66,8 +66,9 @@ setup_python() {
         make_venv "$python"
     fi
     say "installing the packages of deploy/requirements.lock: exact versions, checked by hash"
+    # Compiling every file costs more than all of the rest; Python compiles what is used anyway.
     local pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-cache-dir -q)
-    "${pip[@]}" install --require-hashes --only-binary :all: -r "$lock" ||
+    "${pip[@]}" install --no-compile --require-hashes --only-binary :all: -r "$lock" ||
         die "pip could not install deploy/requirements.lock: see its message above"
     "${pip[@]}" install --no-deps --no-build-isolation -e "$root"
     printf '%s\n' "$wanted" >"$stamp"

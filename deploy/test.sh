@@ -9,6 +9,9 @@ bin=$PWD/.venv/bin
 export PATH=$bin:$PATH APIARY_NO_SKIPS=1
 APIARY_BASE_IMAGE=${APIARY_BASE_IMAGE:-$(cat .apiary/base-image)}
 export APIARY_BASE_IMAGE
+# Tests of single tools build on this name, whatever base was chosen.
+docker image inspect apiary-base:local >/dev/null 2>&1 ||
+    docker tag "$APIARY_BASE_IMAGE" apiary-base:local
 
 step() { # what, command…
     local started=$SECONDS
@@ -21,5 +24,5 @@ step 'lint: ruff check' ruff check .
 step 'format: ruff format --check' ruff format --check .
 step 'types: mypy --strict on scheduler and workers' mypy
 step 'import layers: lint-imports' lint-imports
-step 'fast tests: no Docker, no Ray' pytest -q -m 'not docker and not ray'
-step 'tests with Docker and Ray' pytest -q -m 'docker or ray'
+step 'fast tests: no Docker, no Ray' pytest -q -n 2 -m 'not docker and not ray and not long'
+step 'tests with Docker, with Ray, and long ones' pytest -q -m 'docker or ray or long'

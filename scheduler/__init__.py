@@ -9,4 +9,6 @@ The words are in ``workers.contract``. In the order in which the data moves:
 * Stage 5 and 6 are ``workers.node`` and ``workers.trial``
 * Stage 7 ``commit``: what nodes report, and what the store holds, to settled attempts
 * Stage 8 ``report``: settled attempts to tables and pages
+
+Beside the walk, ``dataset`` keeps a data set of tasks right.
 """

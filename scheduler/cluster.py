@@ -21,8 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from scheduler.errors import ClusterError, NodeLostError, NodeSilentError
-from scheduler.local_ray import RayFolder
+from scheduler.errors import ClusterError, NodeLostError, NodeSilentError, NoNodeError
+from scheduler.local_ray import UNHANDLED_VARIABLE, WORKSPACE, RayFolder
 from scheduler.own_thread import OwnThread
 from workers.actor import NodeActor, Opened, OpenOptions
 from workers.contract.report import Orders, Progress
@@ -128,6 +128,8 @@ class Cluster:
         self._on: dict[str, RayNode] = {}
         """The last node actor on each Ray node."""
         self._started: Counter[str] = Counter()
+        self._fault = "it died each time"
+        """Why the last actor could not be opened."""
         self._log: logging.Handler = logging.NullHandler()
         self.killed: list[int] = []
         """Processes of a local Ray that did not end by themselves."""
@@ -168,9 +170,12 @@ class Cluster:
         """The nodes that have joined since the last call, their actors opened.
 
         Raises:
+            NoNodeError: this machine's only node was given up.
             ClusterError: Ray does not answer, or no actor could be opened on a new node.
         """
         hosts = await self._call(self._new_hosts, ASK_S, "ask for the nodes of the cluster")
+        if not hosts and self._folder is not None and all(node.is_dead for node in self._nodes):
+            raise NoNodeError(f"a node was started {ACTORS_PER_NODE} times: {self._fault}")
         results = await asyncio.gather(
             *(self._open(host) for host in hosts), return_exceptions=True
         )
@@ -180,6 +185,7 @@ class Cluster:
         for fault in faults:
             if not isinstance(fault, ClusterError):
                 raise fault
+            self._fault = str(fault)
         if faults and not found:
             raise faults[0]
         return found
@@ -216,6 +222,7 @@ class Cluster:
     def _connect(self) -> None:
         _knock(self._options.address or "")
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        os.environ[UNHANDLED_VARIABLE] = "1"
         import ray
 
         logs = self._options.home / "ray"
@@ -291,7 +298,7 @@ class Cluster:
         actor = await self._call(lambda: self._new_actor(host), ASK_S, what)
         options = OpenOptions(
             node=host.name,
-            workspace=str(self._options.home / "node") if self._folder is not None else None,
+            workspace=str(self._options.home / WORKSPACE) if self._folder is not None else None,
             n_concurrent=self._options.n_concurrent,
             task_memory_mb=self._options.task_memory_mb,
         )
@@ -403,8 +410,9 @@ def _last_line(error: BaseException) -> str:
 
 
 def _why_dead(error: BaseException) -> str:
-    """Ray's sentence on why an actor died, without its identifiers."""
+    """Ray's reason for an actor's death, without its identifiers and advice."""
     for line in str(error).splitlines():
-        if line.startswith("The actor is dead because"):
-            return line.split(" Worker exit detail:")[0][:200]
+        _, because, reason = line.partition("The actor is dead because ")
+        if because:
+            return reason.split(" Worker exit")[0].rstrip(".")[:200]
     return _last_line(error)[:200]

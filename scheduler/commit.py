@@ -12,6 +12,7 @@ fair sample.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Literal, Protocol, Self, TypeVar
 
 from scheduler.errors import DriverClaimError
+from scheduler.index import IndexWriter, read_index
 from scheduler.retry import UNSPENT, Spent
 from workers.contract.base import FormatError, Strict
 from workers.contract.outcome import Verdict
@@ -84,6 +86,7 @@ class Ledger:
         self._sweep = sweep
         self._timeout_s = timeout_s
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="driver-store")
+        self._index = IndexWriter(sweep, 0)
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,6 +97,9 @@ class Ledger:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        with contextlib.suppress(StoreError):
+            # The index is derived: without it the next start takes longer, and that is all.
+            await self.write_index()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def claim(self) -> int:
@@ -113,6 +119,7 @@ class Ledger:
             key = f"sweeps/{self._sweep}/drivers/{candidate}.json"
             document = claim.to_json().encode() + b"\n"
             if await self._call(functools.partial(self._store.create, key, document)):
+                self._index = IndexWriter(self._sweep, candidate)
                 return candidate
         raise DriverClaimError(
             f"sweep {self._sweep}: driver generations {generation} to {candidate} were all "
@@ -165,6 +172,21 @@ class Ledger:
         document = record.to_json().encode() + b"\n"
         await self._call(functools.partial(self._store.create, key, document))
 
+    def counted(self, record: TryRecord) -> bool:
+        """A commit was counted: it goes into the index.
+
+        Returns:
+            Whether a segment of it is to be written (``write_index``).
+        """
+        self._index.add(record.attempt, record.verdict)
+        return self._index.is_due
+
+    async def write_index(self) -> None:
+        """Writes what has been counted since the last segment."""
+        segment = self._index.take()
+        if segment is not None:
+            await self._call(functools.partial(self._store.put, *segment))
+
     # In threads
 
     def _last_generation(self) -> int:
@@ -174,14 +196,22 @@ class Ledger:
         return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
     def _committed(self, planned: set[str]) -> dict[str, Verdict]:
-        prefix = f"sweeps/{self._sweep}/attempts/"
-        keys = [
-            key
-            for key in self._store.keys(prefix)
-            if key.endswith("/result.json") and key.rsplit("/", 2)[1] in planned
-        ]
-        records = self._read_all(keys)
-        return {record.attempt: record.verdict for record in records}
+        """The verdicts of the commits that a listing shows: from the index, else from each."""
+        known = read_index(self._store, self._sweep, _side_by_side)
+        committed: dict[str, Verdict] = {}
+        unknown: list[str] = []
+        for key in self._store.keys(f"sweeps/{self._sweep}/attempts/"):
+            attempt = key.removesuffix("/result.json").rpartition("/")[2]
+            if attempt not in planned:
+                continue
+            if attempt in known:
+                committed[attempt] = known[attempt]
+            else:
+                unknown.append(key)
+        for record in self._read_all(unknown):
+            committed[record.attempt] = record.verdict
+            self._index.add(record.attempt, record.verdict)
+        return committed
 
     def _result(self, attempt: str) -> TryRecord | None:
         try:
@@ -218,9 +248,7 @@ class Ledger:
         return tries
 
     def _read_all(self, keys: Sequence[str]) -> list[TryRecord]:
-        """Reads side by side, in threads of this call: a store far away is slow only once."""
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="driver-read") as pool:
-            return list(pool.map(self._read, keys))
+        return list(_side_by_side(self._read, keys))
 
     # Timeouts
 
@@ -236,6 +264,12 @@ class Ledger:
             return await asyncio.wait_for(running, timeout_s)
         except TimeoutError as error:
             raise StoreError(f"store {self._store.url}: no answer in {timeout_s:.0f} s") from error
+
+
+def _side_by_side(read: Callable[[str], T], keys: Sequence[str]) -> Iterable[T]:
+    """Reads in threads of its own: a store that is far away is slow only once."""
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="driver-read") as pool:
+        return list(pool.map(read, keys))
 
 
 def _first_finished(records: Iterable[TryRecord]) -> TryRecord | None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from scheduler.errors import ClusterError, NodeLostError, NodeSilentError
+from scheduler.errors import ClusterError, NodeLostError, NodeSilentError, NoNodeError
 from scheduler.node_line import NodeLine
 from scheduler.progress import Pace, sweep_view
 from scheduler.queue import WorkQueue
@@ -29,7 +29,7 @@ from workers.contract.outcome import Cause
 from workers.contract.report import Orders, Progress
 from workers.contract.spec import CellSpec, SweepSpec
 
-
+STOPPED = "the operator stopped the sweep"
 EndState = Literal["settled", "interrupted", "infrastructure"]
 
 
@@ -58,6 +58,7 @@ class NodeSource(Protocol):
         """The nodes that have joined since the last call; bounded in time.
 
         Raises:
+            NoNodeError: there is no node, and none will come.
             ClusterError: nodes cannot be asked for right now.
         """
         ...
@@ -137,6 +138,8 @@ class Dispatcher:
         """Nodes that were given up, and why."""
         self._obsolete = ""
         """Why another driver runs the sweep now."""
+        self._hopeless = False
+        """No node will come any more."""
         self._able_at = clock()
         """When a node that can work was last known."""
         self._cancelling_since: float | None = None
@@ -196,6 +199,10 @@ class Dispatcher:
     async def _find(self) -> None:
         try:
             handles = await self._nodes.find()
+        except NoNodeError as error:
+            self._gone["cluster"] = str(error)
+            self._hopeless = True
+            return
         except ClusterError as error:
             self._gone["cluster"] = str(error)
             self._observer.note(str(error))
@@ -207,7 +214,6 @@ class Dispatcher:
                 self._cells,
                 self._queue,
                 self._recovery,
-                self._observer,
                 self._stop,
                 self._clock,
             )
@@ -296,8 +302,8 @@ class Dispatcher:
         if self._queue.held_count():
             return None
         if self._stop.draining:
-            return self._sweep_end("interrupted", "the operator stopped the sweep")
-        if not able and now - self._able_at > self._pauses.no_node:
+            return self._sweep_end("interrupted", STOPPED)
+        if not able and (self._hopeless or now - self._able_at > self._pauses.no_node):
             return self._sweep_end("infrastructure", self._why_no_node())
         return None
 
@@ -307,7 +313,7 @@ class Dispatcher:
     def _why_no_node(self) -> str:
         reasons = {name: line.draining for name, line in self._lines.items()} | self._gone
         told = "; ".join(f"{name}: {why}" for name, why in sorted(reasons.items()))
-        return f"no node could work for {self._pauses.no_node:g} s ({told or 'there was none'})"
+        return f"no node could work ({told or 'there was none'})"
 
     # The view
 

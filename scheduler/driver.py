@@ -15,7 +15,8 @@ from typing import Protocol
 
 from scheduler.cluster import Cluster, ClusterOptions
 from scheduler.commit import Ledger, Rebuilt
-from scheduler.dispatch import Dispatcher, NodeSource
+from scheduler.dispatch import STOPPED, Dispatcher, NodeSource
+from scheduler.local_ray import WORKSPACE
 from scheduler.queue import WorkQueue
 from scheduler.retry import UNSPENT
 from scheduler.stop import StopSignal
@@ -74,8 +75,8 @@ class Nodes(NodeSource, Protocol):
 OpenNodes = Callable[[SweepSpec, ClusterOptions], AbstractAsyncContextManager[Nodes]]
 """Gives a sweep its nodes, and takes them back."""
 
-Reap = Callable[[str], Awaitable[None]]
-"""Removes what dead processes of a node, named, have left on this machine."""
+Reap = Callable[[str, Path], Awaitable[None]]
+"""Removes what dead processes of a node, by its name and workspace, have left on this machine."""
 
 
 def run_sweep(
@@ -119,8 +120,8 @@ def run_sweep(
     )
 
 
-async def reap_here(node: str) -> None:
-    """Removes the containers of a node of this machine whose process is gone.
+async def reap_here(node: str, workspace: Path) -> None:
+    """Removes the containers and folders of a node of this machine whose process is gone.
 
     An engine that does not answer is let be: ``apiary reap`` and the next run try again.
     """
@@ -128,7 +129,9 @@ async def reap_here(node: str) -> None:
     from workers.container.docker import DockerEngine
     from workers.container.interface import ContainerError
     from workers.container.reap import reap
+    from workers.container.scratch import folders_with_owners, remove_abandoned
 
+    await asyncio.to_thread(remove_abandoned, folders_with_owners(workspace))
     with contextlib.suppress(ContainerError):
         engine = await DockerEngine.open(node)
         try:
@@ -160,6 +163,8 @@ async def drive(
         queue = fill_queue(plan, cells, await ledger.rebuild(plan.attempts, generation), generation)
         if queue.settled:
             return SweepEnd(spec.sweep, "settled", "every attempt was settled already")
+        if stop.draining:
+            return SweepEnd(spec.sweep, "interrupted", STOPPED)
         options = ClusterOptions(
             address=ray_address,
             home=home,
@@ -175,7 +180,7 @@ async def drive(
         if ray_address is None:
             # Only nodes of this machine: what another's leaves goes when it is used again.
             for node in nodes.untidy_nodes:
-                await reap(node)
+                await reap(node, home / WORKSPACE)
         return end
 
 

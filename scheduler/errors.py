@@ -5,6 +5,7 @@
     DriverError
     ├── IllegalMoveError      the queue was asked for a move that its table does not have
     ├── ClusterError          Ray could not be started, reached or used
+    │   └── NoNodeError       there is no node, and none will come
     ├── DriverClaimError      no driver generation could be claimed in the store
     └── NodeError             an exchange with a node gave no answer
         ├── NodeLostError     the node is dead for certain
@@ -28,6 +29,10 @@ class IllegalMoveError(DriverError):
 
 class ClusterError(DriverError):
     """Ray could not be started, reached or used; the message says where to look."""
+
+
+class NoNodeError(ClusterError):
+    """There is no node, and none will come."""
 
 
 class DriverClaimError(DriverError):

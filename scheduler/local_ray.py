@@ -18,10 +18,16 @@ import tempfile
 import time
 from pathlib import Path
 
+WORKSPACE = "node"
+"""The folder of ``.apiary`` in which a local node works."""
+
 LONGEST_FOLDER = 40
 """Bytes of the folder's path, so that the sockets below it fit."""
 
 TOKEN_VARIABLE = "RAY_AUTH_TOKEN_PATH"  # noqa: S105 - the name of a variable
+UNHANDLED_VARIABLE = "RAY_DISABLE_FAILURE_SIGNAL_HANDLER"
+"""Without it Ray aborts the driver 3 s after a SIGTERM that the driver handles itself."""
+
 PATIENCE_S = 3.0
 """What Ray started may take to end by itself once Ray was left."""
 KILL_S = 10.0
@@ -32,6 +38,7 @@ LOGS_KEPT = 5
 LOG_BYTES = 1024 * 1024
 """Kept of one worker log: its end."""
 
+TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _HEADING = re.compile(rb":(job_id|actor_name|task_name):")
 _PREFIX = "apiary-ray-"
 _TOKEN = secrets.token_hex(32)
@@ -50,15 +57,13 @@ class RayFolder:
         Raises:
             OSError: the folder cannot be made.
         """
-        root = Path(tempfile.gettempdir())
-        if len(os.fsencode(root)) > LONGEST_FOLDER - len(_PREFIX) - 16:
-            root = Path("/tmp")
-        _remove_stale(root)
+        root = _root()
+        remove_stale()
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
         started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self._logs = logs / f"{started}-{os.getpid()}"
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._token = self.path / "token"
+        self._token = self.path / TOKEN_FILE
         self._token.touch(mode=0o600)
         self._token.write_text(_TOKEN)
 
@@ -69,11 +74,17 @@ class RayFolder:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that Ray must find: its token is on and ours, its usage statistics off."""
+        """Variables that Ray must find: its token is on and ours, its usage statistics off.
+
+        Its memory monitor is off too: where memory runs short it would end the node, whose
+        containers use it, and with the node every trial.
+        """
         return {
             "RAY_AUTH_MODE": "token",
             TOKEN_VARIABLE: str(self._token),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_memory_monitor_refresh_ms": "0",
+            UNHANDLED_VARIABLE: "1",
         }
 
     def remove(self) -> list[int]:
@@ -102,12 +113,7 @@ class RayFolder:
 
     def processes(self) -> list[int]:
         """What runs of this Ray: it has our variable, and Ray in its command line."""
-        mark = os.fsencode(f"{TOKEN_VARIABLE}={self._token}")
-        return [
-            pid
-            for pid in _process_ids()
-            if b"ray" in _read(pid, "cmdline") and mark in _read(pid, "environ").split(b"\0")
-        ]
+        return _processes_of(self.path)
 
     def _keep_logs(self) -> None:
         """Of every worker that said something beside Ray's own headings, the end."""
@@ -134,13 +140,48 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
-def _remove_stale(root: Path) -> None:
-    for path in root.glob(f"{_PREFIX}*-*"):
+def _processes_of(folder: Path) -> list[int]:
+    mark = os.fsencode(f"{TOKEN_VARIABLE}={folder / TOKEN_FILE}")
+    return [
+        pid
+        for pid in _process_ids()
+        if b"ray" in _read(pid, "cmdline") and mark in _read(pid, "environ").split(b"\0")
+    ]
+
+
+def _root() -> Path:
+    """Where Ray's folders are made."""
+    root = Path(tempfile.gettempdir())
+    if len(os.fsencode(root)) > LONGEST_FOLDER - len(_PREFIX) - 16:
+        return Path("/tmp")
+    return root
+
+
+def stale() -> list[Path]:
+    """The folders of drivers that are gone: no such process, or nothing of it but its entry."""
+    found = []
+    for path in sorted(_root().glob(f"{_PREFIX}*-*")):
         owner = path.name.removeprefix(_PREFIX).partition("-")[0]
         with contextlib.suppress(OSError):
             ours = path.lstat().st_uid == os.geteuid()
-            if ours and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
-                shutil.rmtree(path, ignore_errors=True)
+            if ours and owner.isdecimal() and not _read(int(owner), "cmdline"):
+                found.append(path)
+    return found
+
+
+def remove_stale() -> list[Path]:
+    """Ends what still runs of drivers that are gone, and removes their folders.
+
+    Returns:
+        The folders.
+    """
+    found = stale()
+    for path in found:
+        for pid in _processes_of(path):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(path, ignore_errors=True)
+    return found
 
 
 def _keep_end(source: Path, target: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from scheduler.queue import WorkQueue
 from scheduler.recovery import Recovery
 from scheduler.stop import StopSignal
-from scheduler.view import Observer
 from workers.contract.outcome import Cause
 from workers.contract.report import Orders, Progress
 from workers.contract.spec import CellSpec, Lease
@@ -28,7 +27,6 @@ class NodeLine:
         cells: Mapping[str, CellSpec],
         queue: WorkQueue,
         recovery: Recovery,
-        observer: Observer,
         stop: StopSignal,
         clock: Callable[[], float],
     ) -> None:
@@ -42,7 +40,6 @@ class NodeLine:
         self._cells = cells
         self._queue = queue
         self._recovery = recovery
-        self._observer = observer
         self._stop = stop
         self._clock = clock
         self._greeted = False
@@ -83,7 +80,6 @@ class NodeLine:
         self._unconfirmed = ()
         for record in progress.ended:
             if self._queue.ended(record, now):
-                self._observer.ended(record)
                 self._recovery.ended(record)
         self._queue.started(self.name, progress.running)
         self._account(progress)

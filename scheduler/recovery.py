@@ -34,6 +34,14 @@ class Records(Protocol):
         """Writes ``try.json`` for a try whose node could not."""
         ...
 
+    def counted(self, record: TryRecord) -> bool:
+        """A commit was counted; says whether the index is to be written."""
+        ...
+
+    async def write_index(self) -> None:
+        """Writes what has been counted since it was written last."""
+        ...
+
 
 class Recovery:
     """Questions to the store, each a task of its owner's, none longer than the store's timeout."""
@@ -75,8 +83,12 @@ class Recovery:
             self._ask(self._accept(record))
 
     def ended(self, record: TryRecord) -> None:
-        """A try's end was counted: makes sure that its record is kept."""
-        if record.verdict is Verdict.INVALID and record.cause in KEPT_BY_DRIVER:
+        """A try's end was counted: tells the observer, and makes sure that a record is kept."""
+        self._observer.ended(record)
+        if record.verdict is not Verdict.INVALID:
+            if self._records.counted(record):
+                self._ask(self._write_index())
+        elif record.cause in KEPT_BY_DRIVER:
             self._ask(self._keep(record))
 
     def _ask(self, question: Coroutine[Any, Any, None]) -> None:
@@ -95,7 +107,7 @@ class Recovery:
             self._found(found)
         elif self._queue.release(lease, self._clock()):
             record = self._lost_record(lease, cause, why)
-            self._observer.ended(record)
+            self.ended(record)
             await self._keep(record)
 
     async def _accept(self, record: TryRecord) -> None:
@@ -110,9 +122,15 @@ class Recovery:
         except StoreError as error:
             self._observer.note(f"try {record.try_} of attempt {record.attempt}: {error}")
 
+    async def _write_index(self) -> None:
+        try:
+            await self._records.write_index()
+        except StoreError as error:
+            self._observer.note(f"the index of commits: {error}")
+
     def _found(self, record: TryRecord) -> None:
         if self._queue.committed(record.attempt, record.verdict):
-            self._observer.ended(record)
+            self.ended(record)
 
     def _lost_record(self, lease: LostLease, cause: Cause, why: str) -> TryRecord:
         now = datetime.now(UTC)

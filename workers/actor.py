@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -129,6 +128,11 @@ class NodeActor:
         from workers.container.docker import DockerEngine
         from workers.container.interface import ContainerError
         from workers.container.reap import reap
+        from workers.container.scratch import (
+            folders_with_owners,
+            remove_abandoned,
+            scratch_folder,
+        )
         from workers.gateway.errors import GatewayError
         from workers.gateway.server import Gateway
         from workers.trial.handoff import Tools
@@ -138,6 +142,8 @@ class NodeActor:
             engine = await DockerEngine.open(options.node, DOCKER_CALLS)
             owned.push_async_callback(engine.close)
             await asyncio.wait_for(reap(engine), REAP_S)
+            stale = folders_with_owners(config.workspace)
+            await asyncio.wait_for(asyncio.to_thread(remove_abandoned, stale), REAP_S)
             endpoints = await self._endpoints(sweep, owned)
             gateway = await owned.enter_async_context(Gateway(endpoints, config.environment))
         except (ContainerError, GatewayError, TimeoutError) as error:
@@ -148,7 +154,7 @@ class NodeActor:
             store=open_store(sweep.store),
             node=options.node,
             workspace=config.workspace,
-            sockets=Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="apiary-"))),
+            sockets=owned.enter_context(scratch_folder("node")),
         )
         bundle = AgentBundle(engine, config.workspace, {"apiary.sweep": sweep.sweep})
         return make_trial_function(sweep.model_copy(update={"endpoints": endpoints}), tools, bundle)

@@ -22,9 +22,9 @@ COMMANDS: dict[str, str] = {
     "status": "Show how far sweeps are.",
     "show": "Show one attempt: transcript, dimensions, times, files.",
     "report": "Score a sweep again and write its page.",
-    "tasks": "List the tasks of a data set.",
+    "tasks": "List, show, check and make tasks.",
     "doctor": "Check that this machine can run trials.",
-    "reap": "Remove what dead runs left in Docker.",
+    "reap": "Remove what dead runs left on this machine.",
     "relay": "Serve a relay.",
     "model": "Serve a scripted model.",
 }

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from scheduler.report.names import short_name
 from scheduler.report.tables import plain_table, titled
+from scheduler.report.transcript import visible
 from scheduler.view import ConditionView, Observer, SweepView
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord
@@ -126,7 +127,7 @@ class LineProgress:
         self._say(f"· {text}")
 
     def _say(self, text: str) -> None:
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(visible(text), markup=False, soft_wrap=True)
 
 
 class LiveProgress:
@@ -156,7 +157,7 @@ class LiveProgress:
         self._say(f"· {text}")
 
     def _say(self, text: str) -> None:
-        self._live.console.print(text, markup=False)
+        self._live.console.print(visible(text), markup=False)
 
 
 def live_table(view: SweepView) -> RenderableType:

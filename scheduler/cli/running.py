@@ -70,17 +70,26 @@ def with_base_digest(plan: Plan) -> Plan:
     """
     if plan.base_image is None:
         return plan
+    digest = image_digest(plan.base_image.reference)
+    return replace(plan, base_image=plan.base_image.model_copy(update={"digest": digest}))
+
+
+def image_digest(reference: str) -> str:
+    """The digest that a base image has in this machine's engine.
+
+    Raises:
+        ContainerError: the engine cannot be reached, or has no such image.
+    """
     api = DockerApi()
     try:
-        digest = api.image_id(plan.base_image.reference, IMAGE_S)
+        return api.image_id(reference, IMAGE_S)
     except MissingError as error:
         raise ContainerError(
-            f"this Docker engine has no image {plan.base_image.reference}, which task images are "
-            "built on: run `bash deploy/setup.sh`, or name another in APIARY_BASE_IMAGE"
+            f"this Docker engine has no image {reference}, which task images are built on: run "
+            "`bash deploy/setup.sh`, or name another in APIARY_BASE_IMAGE"
         ) from error
     finally:
         api.close()
-    return replace(plan, base_image=plan.base_image.model_copy(update={"digest": digest}))
 
 
 def run_to_report(plan: Plan, store: Store, how: Running) -> Exit:

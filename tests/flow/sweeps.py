@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +55,10 @@ class Ran:
 
 
 def apiary(
-    home: Path, *arguments: str, on_event: Callable[[dict[str, Any], int], None] | None = None
+    home: Path,
+    *arguments: str,
+    on_event: Callable[[dict[str, Any], int], None] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Ran:
     """Runs ``apiary … --json`` in a working directory, to its end.
 
@@ -64,6 +66,7 @@ def apiary(
         home: the working directory.
         arguments: of the command.
         on_event: is given every event as it comes, and the id of the process.
+        variables: more of the environment.
     """
     home.mkdir(parents=True, exist_ok=True)
     environment = {
@@ -71,6 +74,7 @@ def apiary(
         "HOME": str(home),
         "PYTHONPATH": str(ROOT),
         "APIARY_BASE_IMAGE": base_image(),
+        **(variables or {}),
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "scheduler", *arguments, "--json"],
@@ -101,11 +105,6 @@ def apiary(
         process.stdout.close()
         process.stderr.close()  # type: ignore[union-attr]
     return Ran(home, code, events, "".join(errors))
-
-
-def interrupt(pid: int) -> None:
-    """What Ctrl-C does."""
-    os.kill(pid, signal.SIGINT)
 
 
 class Seen(NamedTuple):

@@ -12,6 +12,12 @@ from typing import Any
 
 import pytest
 
+from scheduler.dataset.agreement import disagreements
+from scheduler.dataset.hints import IMPLICIT_TAG, instruction_faults, persona_faults
+from scheduler.dataset.lock import make_lock, read_lock
+from scheduler.dataset.places import TaskTexts
+from scheduler.dataset.proof import PROOFS
+from tests.manifests.task_transcripts import accepted, proof, task_of
 from tests.manifests.task_verifiers import (
     MANIFESTS,
     NAMED_PATH,
@@ -25,6 +31,7 @@ from tests.manifests.task_verifiers import (
     load,
 )
 from workers.contract.task import Fixture
+from workers.contract.task_folder import digest_of
 
 DECLARED = {
     "reply-to-thread": ("regression", "easy", "messaging, threading"),
@@ -55,11 +62,6 @@ GUARDS = {
     "ambiguous-user-mention": {"4303", "6257"},
 }
 IMPLICIT = ("reply-to-thread", "user-mention")
-FORBIDDEN = re.compile(
-    r"thread|repl(y|ies|ied)|mention|notif|callback|call back|\bping|\btag|respond to|answer to me"
-    r"|@|top.level|channel|\bchain\b|p-tag|quote",
-    re.IGNORECASE,
-)
 
 
 def constants(task: str) -> Any:
@@ -71,7 +73,32 @@ def script_texts(told: Fixture) -> dict[str, str]:
 
 
 def test_ten_tasks() -> None:
-    assert {path.name for path in TASKS.iterdir()} == set(NAMES) == set(DECLARED)
+    assert {path.name for path in TASKS.iterdir()} == {*NAMES, PROOFS}
+    assert set(NAMES) == set(DECLARED)
+    assert {path.stem for path in (TASKS / PROOFS).iterdir()} == set(NAMES)
+
+
+def test_the_lock_pins_every_task_as_it_stands() -> None:
+    """After a change: `apiary tasks lock`; the task then begins a new series in every trend."""
+    kit = MANIFESTS / "verifier_kit"
+    digests = {name: digest_of(TASKS / name, kit) for name in NAMES}
+    assert read_lock(TASKS) == make_lock(digests, kit)
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_facts_agree(task: str) -> None:
+    assert disagreements(proof(task).facts, TaskTexts(TASKS / task, task_of(task))) == []
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_every_name_of_the_fixture_is_one_of_the_facts(task: str) -> None:
+    texts = TaskTexts(TASKS / task, task_of(task))
+    told = {place for fact in proof(task).facts for place in (fact.values, *fact.equal)}
+    if texts.values("fixture:user_display_name") != [None]:
+        assert "fixture:user_display_name" in told
+    for place in ("fixture:entries.name", "fixture:scripted_messages.label"):
+        if texts.values(place) and task != "create-channel-invite-users":
+            assert place in told
 
 
 @pytest.mark.parametrize("task", NAMES)
@@ -342,8 +369,6 @@ def test_memory_answer_stands_in_one_seed_only() -> None:
 
 @pytest.mark.parametrize("slug", [seed.slug for seed in fixture("memory-retrieval").memories])
 def test_each_memory_alone_passes_only_if_it_is_the_answer(slug: str) -> None:
-    from tests.manifests.task_transcripts import accepted
-
     evidence = accepted("memory-retrieval")
     seeds = {seed.slug: seed.value for seed in fixture("memory-retrieval").memories}
     evidence["messages"][-1]["content"] = seeds[slug]
@@ -354,30 +379,12 @@ def test_each_memory_alone_passes_only_if_it_is_the_answer(slug: str) -> None:
 
 @pytest.mark.parametrize("task", IMPLICIT)
 def test_implicit_behaviour_is_not_asked_for(task: str) -> None:
-    assert not FORBIDDEN.search(instruction(task))
+    assert instruction_faults(task_of(task)) == []
+    assert IMPLICIT_TAG in config(task).metadata.tags
     readme = (TASKS / task / "README.md").read_text("utf-8")
     assert "The instruction does not ask for that, and must not" in readme
 
 
 def test_personas_say_no_more_than_they_may() -> None:
-    personas = sorted((MANIFESTS / "personas").glob("*.md"))
-    assert personas
-    for path in personas:
-        text = path.read_text("utf-8")
-        assert not FORBIDDEN.search(text), path.name
-        assert len(text.split()) <= 40, path.name
-
-
-@pytest.mark.parametrize(
-    "hint",
-    [
-        "Reply in one sentence.",
-        "Answer in the thread.",
-        "Mention me.",
-        "Tag me when done.",
-        "Notify the requester.",
-        "Write @user first.",
-    ],
-)
-def test_hints_are_recognised(hint: str) -> None:
-    assert FORBIDDEN.search(hint)
+    assert sorted((MANIFESTS / "personas").glob("*.md"))
+    assert persona_faults(MANIFESTS) == []

@@ -26,6 +26,8 @@ class FakeRecords:
         """Tries that wrote everything but the commit."""
         self.kept: list[TryRecord] = []
         self.twice: list[TryRecord] = []
+        self.index: list[str] = []
+        self.indexed = 0
         self.down = False
 
     def commit(self, ended: TryRecord) -> Commit:
@@ -49,6 +51,14 @@ class FakeRecords:
     async def keep(self, ended: TryRecord) -> None:
         self._answer()
         self.kept.append(ended)
+
+    def counted(self, ended: TryRecord) -> bool:
+        self.index.append(ended.attempt)
+        return len(self.index) % 5 == 0
+
+    async def write_index(self) -> None:
+        self._answer()
+        self.indexed = len(self.index)
 
     def _answer(self) -> None:
         if self.down:

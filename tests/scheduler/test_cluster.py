@@ -66,14 +66,7 @@ class Run:
 
     def processes(self) -> list[tuple[int, str]]:
         """What still runs of all that it started."""
-        mark = f"{MARK}={self.mark}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    title = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    found.append((int(entry.name), title[:100]))
-        return found
+        return marked(self.mark)
 
     def end(self) -> None:
         """Ends what a failed test would leave."""
@@ -83,6 +76,18 @@ class Run:
         self.process.wait(10.0)
         self.out.close()
         self.err.close()
+
+
+def marked(mark: str) -> list[tuple[int, str]]:
+    """The processes whose environment holds a mark, with the beginning of their titles."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                title = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found.append((int(entry.name), title[:200]))
+    return found
 
 
 @pytest.fixture
@@ -195,3 +200,49 @@ def test_an_address_without_a_cluster_is_refused_in_a_sentence(
     assert outcome["state"] == "refused"
     assert "no Ray cluster could be reached at 127.0.0.1:1" in outcome["reason"]
     assert_nothing_left(run)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a driver of a running cluster, its address and mark included."""
+    token, address = tmp_path / "token", tmp_path / "address"
+    token.write_text("0123456789abcdef" * 4)
+    environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+    mark = f"{os.getpid()}-cluster"
+    with (
+        (tmp_path / "cluster.log").open("w") as log,
+        # Not in tmp_path: sockets are below it, and their paths must be short.
+        tempfile.TemporaryDirectory(prefix="ar-") as folder,
+    ):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.scheduler.ray_cluster", str(address)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment, "RAY_TMPDIR": folder, MARK: mark},
+        )
+        assert process.stdin is not None
+        try:
+            wait_for(address.exists)
+            yield {**environment, "address": address.read_text(), "mark": mark}
+        finally:
+            process.stdin.close()
+            process.wait(PATIENCE_S)
+            wait_for(lambda: not marked(mark))
+
+
+def test_a_running_cluster_is_used_node_by_node_and_left_as_it_was(
+    start: Callable[..., Run], cluster: dict[str, str]
+) -> None:
+    address, mark = cluster.pop("address"), cluster.pop("mark")
+    for count in (4, 5):
+        run = start(count, address, **cluster)
+        outcome = run.wait()
+        assert outcome["state"] == "settled", outcome
+        assert committed(run, count) == 4 * count
+        assert len({node for _, node in outcome["records"]}) == 2
+        assert run.terminal() == ""
+        assert_nothing_left(run)
+        wait_for(lambda: not any("FakeNodeActor" in title for _, title in marked(mark)))
+    assert any("raylet" in title for _, title in marked(mark))

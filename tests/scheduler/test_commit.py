@@ -104,6 +104,32 @@ def test_a_commit_is_found_with_its_verdict(store: Store) -> None:
     assert found.spent == {}
 
 
+def test_an_index_saves_reading_what_it_names(store: Store) -> None:
+    named, other = tried(0, Epoch(1, 1)), tried(1, Epoch(1, 2), Cause.WRONG)
+    gone = tried(2, Epoch(1, 3))
+    write_result(store, named)
+    write_result(store, other)
+
+    async def first(ledger: Ledger) -> None:
+        await ledger.claim()
+        for ended in (named, gone):
+            assert not ledger.counted(ended)
+        await ledger.write_index()
+
+    run(store, first)
+    # It is not read again, so this is not found out; and what is not there does not count.
+    store.put(result_key(SWEEP, named.attempt), b"spoilt")
+
+    async def second(ledger: Ledger) -> Rebuilt:
+        return await ledger.rebuild(PLANNED, await ledger.claim())
+
+    expected = {named.attempt: Verdict.PASS, other.attempt: Verdict.FAIL}
+    assert run(store, second).committed == expected
+    # What had to be read is in the next segment.
+    store.put(result_key(SWEEP, other.attempt), b"spoilt")
+    assert run(store, second).committed == expected
+
+
 def test_invalid_tries_are_counted_by_their_blame(store: Store) -> None:
     write_try(store, tried(0, Epoch(1, 1), Cause.CONTAINER_LOST))
     write_try(store, tried(0, Epoch(1, 9), Cause.VERIFIER_CRASH))

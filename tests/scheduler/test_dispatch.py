@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scheduler.dispatch import Dispatcher, NodeHandle, Pauses
-from scheduler.errors import ClusterError
+from scheduler.errors import ClusterError, NoNodeError
 from scheduler.queue import WorkQueue
 from scheduler.stop import StopSignal
 from scheduler.view import SweepEnd
@@ -28,8 +29,10 @@ from workers.contract.report import Progress
 from workers.contract.spec import CellSpec, Lease
 from workers.contract.trial import Commit, Control, TrialEnd
 
-QUICK = Pauses(poll=0.02, answer=0.05, tick=0.005, view=0.02, find=0.01, no_node=0.15, cancel=1.0)
-TERM_S = 0.4
+QUICK = Pauses(poll=0.02, answer=0.05, tick=0.005, view=0.02, find=0.01, no_node=0.5, cancel=1.0)
+TERM_S = 15.0
+SHORT_TERM_S = 0.4
+"""Where leases are to expire; a machine under load may lose others in that time too."""
 
 
 class Sweep:
@@ -54,7 +57,7 @@ class Sweep:
         self.observer = FakeObserver()
         self.stop = StopSignal()
 
-    async def run(self, *nodes: FakeNode, source: Any = None) -> SweepEnd:
+    async def run(self, *nodes: FakeNode, source: Any = None, pauses: Pauses = QUICK) -> SweepEnd:
         """Runs it; every node's trials are ended afterwards."""
         dispatcher = Dispatcher(
             self.spec,
@@ -65,7 +68,7 @@ class Sweep:
             self.observer,
             self.stop,
             generation=self.generation,
-            pauses=QUICK,
+            pauses=pauses,
         )
         try:
             async with asyncio.timeout(20.0):
@@ -96,6 +99,8 @@ def test_a_sweep_runs_to_its_end_on_two_nodes() -> None:
         assert end == SweepEnd(builders.SWEEP, "settled")
         sweep.assert_complete()
         assert {r.node for r in sweep.observer.records} == {"n1", "n2"}
+        assert sorted(sweep.records.index) == sorted(sweep.records.committed)
+        assert sweep.records.indexed == 40
         last = sweep.observer.views[-1]
         assert sum(each.passed for each in last.conditions) == 40
         assert last.nodes == 2
@@ -195,7 +200,7 @@ def test_what_a_dead_node_had_committed_counts_and_is_not_run_again() -> None:
 
 def test_a_node_that_falls_silent_for_good_is_given_up_after_a_term() -> None:
     async def test() -> None:
-        sweep = Sweep(k=2)
+        sweep = Sweep(k=2, lease_term_s=SHORT_TERM_S, max_tries=9, poison=99)
         silent = FakeNode("n1", passing(sweep.records, "n1", 60.0))
         silent.is_silent = lambda number: number >= 2
         other = FakeNode("n2", passing(sweep.records, "n2", 0.01))
@@ -425,6 +430,19 @@ def test_a_cluster_that_cannot_be_asked_is_told_of() -> None:
         end = await Sweep(k=1).run(source=Broken())
         assert end.state == "infrastructure"
         assert "Ray did not answer" in end.reason
+
+    run(test)
+
+
+def test_where_no_node_will_come_the_sweep_ends_at_once() -> None:
+    class Hopeless:
+        async def find(self) -> Sequence[NodeHandle]:
+            raise NoNodeError("a node was started 3 times: no Docker engine")
+
+    async def test() -> None:
+        end = await Sweep(k=1).run(source=Hopeless(), pauses=replace(QUICK, no_node=1000.0))
+        assert end.state == "infrastructure"
+        assert "no Docker engine" in end.reason
 
     run(test)
 

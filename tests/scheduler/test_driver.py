@@ -99,7 +99,7 @@ def go(
 ) -> tuple[SweepEnd, FakeObserver, list[str]]:
     observer, reaped = FakeObserver(), []
 
-    async def reap(node: str) -> None:
+    async def reap(node: str, workspace: Path) -> None:
         reaped.append(node)
 
     async def bounded() -> SweepEnd:

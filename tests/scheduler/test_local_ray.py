@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.local_ray import LOGS_KEPT, LONGEST_FOLDER, RayFolder
+from scheduler.local_ray import LOGS_KEPT, LONGEST_FOLDER, RayFolder, remove_stale, stale
 
 
 @pytest.fixture
@@ -136,3 +136,22 @@ def test_folders_of_drivers_that_are_gone_are_removed_and_others_stay(tmp_path: 
     finally:
         living.rmdir()
         made.remove()
+
+
+def test_what_still_runs_of_a_driver_that_is_gone_is_ended(folder: RayFolder) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(30.0)
+    abandoned = Path(tempfile.gettempdir()) / f"apiary-ray-{gone.pid}-test"
+    abandoned.mkdir()
+    left = sleeper(folder, "ray::Left", RAY_AUTH_TOKEN_PATH=str(abandoned / "token"))
+    mine = sleeper(folder, "ray::Mine")
+    try:
+        assert abandoned in stale()
+        assert abandoned in remove_stale()
+        assert not abandoned.exists()
+        assert left.wait(10.0) == -9
+        assert mine.poll() is None
+    finally:
+        for process in (left, mine):
+            process.kill()
+            process.wait(10.0)

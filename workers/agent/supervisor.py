@@ -26,6 +26,7 @@ TIME_LIMIT_EXIT_CODE = 124
 LOGS = Path("/logs/agents")
 _OWN_PREFIXES = ("APIARY_", "BUZZ_ACP_", "BUZZ_AGENT_")
 _OWN_NAMES = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 
@@ -118,17 +119,19 @@ def _is_ours(name: str) -> bool:
 
 def _fork(variables: Mapping[str, str], environment: dict[str, str], logs: Path) -> int:
     """Starts one agent; in the child this does not return."""
+    supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become_agent(variables, environment, logs)
+        _become_agent(supervisor, variables, environment, logs)
     return pid
 
 
 def _become_agent(
-    variables: Mapping[str, str], environment: dict[str, str], logs: Path
+    supervisor: int, variables: Mapping[str, str], environment: dict[str, str], logs: Path
 ) -> NoReturn:
     code = 1
     try:
+        _die_with(supervisor)
         os.setsid()
         _redirect(logs, variables["APIARY_AGENT_ID"])
         code = run_agent(variables, environment)
@@ -138,6 +141,13 @@ def _become_agent(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _die_with(supervisor: int) -> None:
+    """Ends this process when its supervisor ends, also where that is not PID 1."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != supervisor:
+        raise SystemExit("the supervisor ended first")
 
 
 def run_agent(variables: Mapping[str, str], environment: dict[str, str]) -> int:

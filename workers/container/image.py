@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import signal
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from workers.container.api import DockerApi, MissingError
 from workers.container.calls import Calls, CallTimeoutError, Deadline
 from workers.container.interface import ImageBuildError
 from workers.container.locks import node_lock
+from workers.container.scratch import scratch_folder
 
 _TAIL_BYTES = 16 * 1024
 _TAIL_LINES = 25
@@ -92,8 +92,8 @@ class ImageBuilder:
         where = os.path.abspath(context)  # noqa: ASYNC240 (it only reads the working directory)
         if not buildkit:
             _refuse_frontend(context / "Dockerfile", deadline.what)
-        with tempfile.TemporaryDirectory(prefix="apiary-build-") as scratch:
-            id_file = Path(scratch) / "id"
+        with scratch_folder("build") as scratch:
+            id_file = scratch / "id"
             command = [
                 *("env", f"DOCKER_BUILDKIT={int(buildkit)}", *_BUILD),
                 *(["--progress=plain"] if buildkit else ["--force-rm"]),

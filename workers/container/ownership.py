@@ -18,14 +18,18 @@ ENGINE = "apiary.engine"
 def start_time(pid: int) -> str | None:
     """When a process started, in clock ticks since boot (proc(5), stat field 22).
 
-    Gives None if there is no such process.
+    Gives None if there is no such process, or only its entry is left: where the first process
+    does not wait for orphans, as in many containers, that entry stays for ever.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The second field is the program's name in parentheses and may hold anything.
-    return stat.rpartition(")")[2].split()[19]
+    state, *fields = stat.rpartition(")")[2].split()
+    threads, started = fields[16], fields[18]
+    # A main thread may end before the others: then the process lives although its entry is dead.
+    return None if state in "ZX" and int(threads) <= 1 else started
 
 
 def pid_namespace() -> str:

@@ -22,5 +22,7 @@ class GatewayLimits:
     """For the requests of a trial to end once they are cancelled."""
     request_bytes: int = 64 * MIB
     response_bytes: int = 64 * MIB
+    connections: int = 128
+    """Open connections of one trial; an agent needs a handful, and descriptors are the node's."""
     refusals: int = 1000
     """Refused requests of a trial that get a ledger line; the rest leave none."""

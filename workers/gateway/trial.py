@@ -100,7 +100,13 @@ class GatewayTrial:
     async def serve(self, sock: socket.socket) -> None:
         """Serves this trial on a socket, which is the trial's from now on."""
         loop = asyncio.get_running_loop()
-        self._servers.append(await loop.create_server(self._http, sock=sock))
+        self._servers.append(await loop.create_server(self._protocol, sock=sock))
+
+    def _protocol(self) -> asyncio.Protocol:
+        """The protocol of one more connection."""
+        if len(self._http.connections) >= self._limits.connections:
+            return _Refusal()
+        return self._http()
 
     @property
     def is_closed(self) -> bool:
@@ -151,3 +157,12 @@ class GatewayTrial:
             return web.Response(status=500, text="the gateway failed")
         finally:
             self._running.discard(task)
+
+
+class _Refusal(asyncio.Protocol):
+    """Ends a connection that is one too many, unread."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Drops it at once."""
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()

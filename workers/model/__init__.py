@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from workers.model.profiles import PROFILES, Profile, profile_of
+from workers.model.mistakes import MISTAKES
+from workers.model.profile import Profile
+from workers.model.profiles import PREFIX, PROFILES, profile_of
 from workers.model.server import ScriptedModel
 
-__all__ = ["PROFILES", "Profile", "ScriptedModel", "profile_of"]
+__all__ = ["MISTAKES", "PREFIX", "PROFILES", "Profile", "ScriptedModel", "profile_of"]

@@ -132,6 +132,8 @@ def _value(text: str, names: dict[str, int]) -> Fraction | None:
         return None
     tokens = re.findall(rf"{_TERM}|[-+*/×÷]", formula[1])
     tokens += [formula[2].strip(), formula[3]]
+    if len({sign in "+-" for sign in tokens[1:-2:2]}) > 1:
+        return None  # Which goes first is not ours to guess.
     terms = [_term(token, names) for token in tokens[0::2]]
     value = terms[0]
     for sign, term in zip(tokens[1::2], terms[1:], strict=True):

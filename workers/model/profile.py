@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from workers.model.play import Script
 from workers.model.wake import Wake
 
+Losses = Mapping[str, frozenset[str]]
+"""By a task's bare name, dimensions that are lost."""
+
 Conduct = Callable[[Sequence[Wake]], Script]
 """The messages that woke the agent so far to what it does about them."""
 
@@ -31,8 +34,13 @@ class Profile:
     summary: str
     script: Conduct
     service: Service = Service.PROMPT
-    loses: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By a task's bare name, exactly the dimensions that are lost there; none: it passes.
+    loses: Losses = field(default_factory=dict)
+    """Exactly what is lost in each task named; without a dimension it passes there.
 
     Where a task is not named, nothing is promised.
     """
+
+
+def losses(by_task: Mapping[str, str]) -> Losses:
+    """Losses written as the names of dimensions with spaces between."""
+    return {task: frozenset(dimensions.split()) for task, dimensions in by_task.items()}

@@ -16,7 +16,8 @@ from workers.contract.endpoint import Dialect
 from workers.model import wording
 from workers.model.conversation import Conversation, ConversationError, read_conversation
 from workers.model.play import Run, Say, next_move, read_output
-from workers.model.profiles import PREFIX, PROFILES, Profile, Service, profile_of
+from workers.model.profile import Profile, Service
+from workers.model.profiles import PREFIX, PROFILES, profile_of
 from workers.model.wake import read_wakes
 from workers.model.wording import Spoken
 

@@ -25,7 +25,6 @@ from workers.trial.handoff import (
     Launched,
     Provisioned,
 )
-from workers.trial.launch import agent_timeout_s
 from workers.trial.markers import TurnLog
 
 LOOK_S = 0.02
@@ -121,7 +120,7 @@ async def _wait(
     scripted: Sequence[ScriptedEvent],
     silence: _Silence,
 ) -> _End:
-    seconds = agent_timeout_s(job)
+    seconds = job.agent_timeout_s
     watchers = [
         asyncio.ensure_future(_container_ended(container, seconds)),
         asyncio.ensure_future(_done(provisioned, seconds)),

@@ -8,11 +8,12 @@ followed, and every read is capped.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from workers.container.removal import remove_tree
+from workers.container.scratch import disown, own
 from workers.trial.secrets import Secrets
 
 
@@ -60,10 +61,14 @@ class TrialFolder:
     def create(self) -> None:
         """Makes the folders; those that a container writes are open to any of its users.
 
+        Nobody else of the machine may pass through the root: a container's own root can leave
+        programs there that run as the host's.
+
         Raises:
             OSError: the disk refused.
         """
-        self.root.mkdir(parents=True)
+        self.root.mkdir(parents=True, mode=0o700)
+        own(self.root)
         for folder in (self.out, self.prompts, self.artifacts, self.inputs):
             folder.mkdir()
         for folder in (self.agent_logs, self.verifier_logs):
@@ -76,16 +81,13 @@ class TrialFolder:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(secrets.strike(data))
 
+    def keep(self) -> None:
+        """Lets the folder stay when this process has ended."""
+        disown(self.root)
+
     def remove(self) -> None:
         """Removes the folder with all that is in it; gone already is no error."""
-        shutil.rmtree(self.root, ignore_errors=False, onerror=_gone_is_fine)
-
-
-def _gone_is_fine(
-    _function: object, _path: str, failure: tuple[type, BaseException, object]
-) -> None:
-    if not isinstance(failure[1], FileNotFoundError):
-        raise failure[1]
+        remove_tree(self.root)
 
 
 class UnsafeFileError(Exception):

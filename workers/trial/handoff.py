@@ -60,6 +60,14 @@ class Job:
         return str(self.lease.epoch)
 
     @property
+    def agent_timeout_s(self) -> float:
+        """How long the agents may take: the task's limit, capped by the condition's."""
+        return min(
+            self.cell.task.config.agent.timeout_sec,
+            float(self.cell.condition.trial_budget.timeout_seconds),
+        )
+
+    @property
     def labels(self) -> dict[str, str]:
         """The labels of every container of this try, less the one that expires it."""
         return {

@@ -131,16 +131,8 @@ def container_spec(
     )
 
 
-def agent_timeout_s(job: Job) -> float:
-    """How long the agents may take: the task's limit, capped by the condition's."""
-    return min(
-        job.cell.task.config.agent.timeout_sec,
-        float(job.cell.condition.trial_budget.timeout_seconds),
-    )
-
-
 def _time_limit_s(job: Job) -> float:
-    return job.sweep.limits.launch_s + agent_timeout_s(job) + GRACE_S
+    return job.sweep.limits.launch_s + job.agent_timeout_s + GRACE_S
 
 
 def agent_environment(job: Job, provisioned: Provisioned, agent: Agent) -> dict[str, str]:

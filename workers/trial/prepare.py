@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import tempfile
 from pathlib import Path
 
 from workers.container.agent_bundle import AgentBundle
 from workers.container.interface import ContainerError, ImageBuildError
-from workers.contract.base import sha256_hex
 from workers.contract.outcome import Cause
 from workers.contract.task import Task
 from workers.contract.task_folder import TaskFolderError, archive_key, digest_of, unpack
+from workers.contract.task_image import build_arguments, image_tag
 from workers.storage.interface import Store, StoreError
 from workers.trial.errors import PhaseError, deadline
 from workers.trial.handoff import Job, Prepared, Tools
-
-NONCE_ARGUMENT = "MARKER_NONCE"
-_DECLARES_NONCE = re.compile(rf"^\s*ARG\s+{NONCE_ARGUMENT}\b", re.MULTILINE | re.IGNORECASE)
 
 
 async def prepare(job: Job, tools: Tools, bundle: AgentBundle) -> Prepared:
@@ -48,13 +44,8 @@ async def prepare(job: Job, tools: Tools, bundle: AgentBundle) -> Prepared:
 
 async def _image(job: Job, tools: Tools, folder: Path, timeout_s: float) -> str:
     task = job.cell.task
-    arguments = {}
-    if job.sweep.base_image:
-        arguments["BASE_IMAGE"] = job.sweep.base_image
     dockerfile = (folder / "environment" / "Dockerfile").read_text()
-    if _DECLARES_NONCE.search(dockerfile):
-        # The sweep's id, so that no marker of an image is used by two sweeps.
-        arguments[NONCE_ARGUMENT] = job.sweep.sweep
+    arguments = build_arguments(dockerfile, job.sweep.sweep, job.sweep.base_image)
     try:
         return await tools.engine.ensure_image(
             folder / "environment",
@@ -67,12 +58,6 @@ async def _image(job: Job, tools: Tools, folder: Path, timeout_s: float) -> str:
         raise PhaseError(Cause.IMAGE_BUILD, str(error)) from error
     except ContainerError as error:
         raise PhaseError(Cause.IMAGE_BUILD, f"image of {task.name}: {error}") from error
-
-
-def image_tag(task: Task, arguments: dict[str, str]) -> str:
-    """The tag of a task's image: its name, and a hash of what it is built from."""
-    text = task.digest + "".join(f"\0{name}={arguments[name]}" for name in sorted(arguments))
-    return f"apiary/{task.bare_name.lower()}:{sha256_hex(text.encode())[:20]}"
 
 
 def fetch_task(store: Store, task: Task, cache: Path) -> Path:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from workers.container.agent_bundle import AgentBundle
+from workers.container.scratch import TRIALS
 from workers.contract.outcome import Cause, Outcome, Phase, outcome_of
 from workers.contract.result import Digests, TryRecord, Usage
 from workers.contract.spec import CellSpec, Lease, SweepSpec
@@ -39,7 +40,7 @@ def make_trial_function(sweep: SweepSpec, tools: Tools, bundle: AgentBundle) -> 
     """The function with which a node runs the tries of one sweep."""
 
     async def run(cell: CellSpec, lease: Lease, control: Control) -> TrialEnd:
-        folder = TrialFolder(tools.workspace / "trials" / f"{lease.attempt}-{lease.epoch}")
+        folder = TrialFolder(tools.workspace / TRIALS / f"{lease.attempt}-{lease.epoch}")
         job = Job(sweep=sweep, cell=cell, lease=lease, folder=folder, secrets=Secrets())
         return await _Trial(job, tools, bundle, control).run()
 
@@ -78,9 +79,12 @@ class _Trial:
         """Runs to the end; what goes wrong is an outcome."""
         outcome = await self._outcome()
         end = await self._sealed(outcome)
-        if end.record.cause is not Cause.STORE_UNAVAILABLE:
+        folder = self._job.folder
+        if end.record.cause is Cause.STORE_UNAVAILABLE:
             # What the store did not take stays on the node's disk: it is the only copy.
-            await self._tidy("trial folder", asyncio.to_thread(self._job.folder.remove))
+            await self._tidy("trial folder", asyncio.to_thread(folder.keep))
+        else:
+            await self._tidy("trial folder", asyncio.to_thread(folder.remove))
         return end
 
     async def _outcome(self) -> Outcome:

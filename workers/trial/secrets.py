@@ -37,14 +37,21 @@ class Secrets:
         self._add(signature_hex)
 
     def _add(self, *values: str) -> None:
-        self._spellings.update(value.encode() for value in values)
+        self._spellings.update(value.encode().lower() for value in values)
         longest_first = sorted(self._spellings, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, longest_first)), re.IGNORECASE)
 
     def strike(self, data: bytes) -> bytes:
         """The data with every secret replaced."""
-        return self._pattern.sub(STRUCK_OUT, data) if self._pattern else data
+        if self._pattern is None or not self.found_in(data):
+            return data
+        return self._pattern.sub(STRUCK_OUT, data)
 
     def found_in(self, data: bytes) -> bool:
-        """Whether the data holds a secret."""
-        return bool(self._pattern and self._pattern.search(data))
+        """Whether the data holds a secret.
+
+        A pattern of many words takes a second for some megabytes, in which the node does nothing
+        else; looking for one word after the other takes a fraction of that.
+        """
+        lowered = data.lower()
+        return any(spelling in lowered for spelling in self._spellings)

@@ -70,6 +70,15 @@ def test_an_invalid_try_is_told_with_blame_and_cause_and_a_failed_one_is_not() -
     )
 
 
+def test_what_a_container_said_cannot_act_on_the_terminal() -> None:
+    shown, stream, _ = lines()
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202egone\ud800"
+    shown.ended(record(Cause.VERIFIER_CRASH, "ab" * 16, 1, detail=hostile))
+    shown.note(hostile)
+    assert stream.getvalue().count(r"\x1b]0;owned\x07\x1b[2J\u202egone\ud800") == 2
+    assert "\x1b" not in stream.getvalue()
+
+
 def test_json_is_one_event_a_line() -> None:
     stream = io.StringIO()
     shown = JsonProgress(stream)

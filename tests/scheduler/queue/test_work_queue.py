@@ -343,4 +343,5 @@ def test_a_lease_costs_the_same_in_a_long_queue() -> None:
 
     short = min(seconds(2_000) for _ in range(5))
     long = min(seconds(40_000) for _ in range(5))
-    assert long < 3 * short
+    # Twenty times the queue: a cost that grows with it would show as twenty, caches as two.
+    assert long < 8 * short

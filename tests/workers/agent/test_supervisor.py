@@ -127,7 +127,21 @@ def test_all_ends_when_the_time_is_over(tmp_path: Path) -> None:
     assert code == 124
     assert "out of time" in errors
     assert time.monotonic() - begun < 20
-    os.kill(int((tmp_path / "pid").read_text()), 0) if (tmp_path / "pid").exists() else None
+
+
+def test_no_agent_outlives_its_supervisor(tmp_path: Path) -> None:
+    body = "print(os.getpid(), flush=True)\nsignal.pause()\nreturn 0"
+    process = start(tmp_path, [{"APIARY_AGENT_ID": "a-1"}], body)
+    log = tmp_path / "a-1.stdout.log"
+    deadline = time.monotonic() + 20
+    while not (log.exists() and log.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    finish(process)
+    while Path(f"/proc/{log.read_text().strip()}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_wrong_settings_end_an_agent_with_2(tmp_path: Path) -> None:

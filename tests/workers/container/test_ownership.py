@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +28,16 @@ def test_a_process_that_ended_is_gone_and_so_is_one_whose_pid_was_used_again() -
 )
 def test_what_cannot_be_judged_from_here_is_not_gone(owner: str) -> None:
     assert not ownership.is_gone(owner)
+
+
+def test_a_process_that_nobody_waited_for_is_gone() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        stat = Path(f"/proc/{child}/stat").read_text()
+        started = stat.rpartition(")")[2].split()[19]
+        assert ownership.is_gone(f"{child}:{started}:{ownership.pid_namespace()}")
+    finally:
+        os.waitpid(child, 0)

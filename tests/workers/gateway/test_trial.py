@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -21,7 +22,7 @@ from tests.workers.gateway.upstreams import (
     provider,
     raw_provider,
 )
-from workers.gateway import CallResult
+from workers.gateway import CallResult, GatewayLimits
 
 
 def test_tokens_are_of_one_trial_only(tmp_path: Path) -> None:
@@ -65,6 +66,26 @@ def test_an_agent_that_goes_away_ends_its_request(tmp_path: Path) -> None:
             assert (line.result, line.status, line.cost_usd) == (CallResult.CUT, None, None)
         server.close()
         await application.shutdown(1)
+
+    asyncio.run(run())
+
+
+def test_connections_beyond_the_bound_end_unread_and_their_places_come_back(tmp_path: Path) -> None:
+    bound = GatewayLimits().connections
+
+    async def run() -> None:
+        async with provider(completion) as url, gateway_to(url, tmp_path) as agents:
+            port = int(agents.url.rsplit(":", 1)[1])
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(bound)]
+            await asyncio.sleep(0)
+            reader, extra = await asyncio.open_connection("127.0.0.1", port)
+            with suppress(ConnectionError):  # how an abort is seen depends on its moment
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+            extra.close()
+            for _, writer in held:
+                writer.close()
+                await writer.wait_closed()
+            assert (await asyncio.wait_for(agents.ask(), 5))[0] == 200
 
     asyncio.run(run())
 

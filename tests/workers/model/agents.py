@@ -48,7 +48,14 @@ elif words[:2] == ["mem", "ls"]:
 elif words[:2] == ["mem", "get"]:
     sys.stdout.write(world["memories"][words[2]])
 elif words[:2] == ["users", "get"]:
-    print(json.dumps([row for row in world["people"] if value("--name") in row["display_name"]]))
+    rows = world["people"]
+    if value("--name") is not None:
+        rows = [row for row in rows if value("--name") in row["display_name"]]
+    if value("--pubkey") is not None:
+        rows = [row for row in rows if value("--pubkey") == row["pubkey"]]
+    print(json.dumps(rows))
+elif words[:2] == ["messages", "thread"]:
+    print(json.dumps(world["thread"]))
 elif words[:2] == ["channels", "create"]:
     print(json.dumps({{"event_id": "dd" * 32, "accepted": True, "channel_id": world["channel"]}}))
 else:
@@ -122,11 +129,14 @@ async def act(
 def _live(
     folder: Path, model: Model, turns: Sequence[Sequence[Event]], world: dict[str, Any]
 ) -> Seen:
-    tools, notes = _toolbox(folder, world)
+    tools, notes = _toolbox(folder)
     around = Surroundings(Channel(CHANNEL, "trial"), {USER: Profile("Eleanor June Brooks", True)})
     history: list[Entry] = []
     seen = Seen()
+    thread: list[dict[str, str]] = []
     for events in turns:
+        thread += [{"id": event.id, "content": event.content} for event in events]
+        (folder / "world.json").write_text(json.dumps({**world, "thread": thread}))
         history.append(User(turn_prompt(events, ME, around)))
         while True:
             answer = model.ask("You are an agent.", history, tools.tools)
@@ -145,13 +155,12 @@ def _live(
     return seen
 
 
-def _toolbox(folder: Path, world: dict[str, Any]) -> tuple[Toolbox, Path]:
+def _toolbox(folder: Path) -> tuple[Toolbox, Path]:
     tools = folder / "bin"
     tools.mkdir()
     buzz = tools / "buzz"
     buzz.write_text(_BUZZ.format(python=sys.executable))
     buzz.chmod(0o755)
-    (folder / "world.json").write_text(json.dumps(world))
     notes = folder / "notes.jsonl"
     variables = {
         "PATH": f"{tools}:{os.environ['PATH']}",

@@ -10,6 +10,7 @@ GROWTH = (
     "Month 0: revenue of $1,000 and expenses of $1,000. Over months 1 to 2 revenue grows by 10% "
     "and expenses by 5.5%."
 )
+QUESTION = "In April 2024, how many customers did we have in total?"
 VALUES = [
     "Our monthly average is 361,250 customers.",
     "Customers last month were 351,340, with a revenue of $2400 each.",
@@ -54,30 +55,48 @@ def test_labelled_sums(text: str, answer: str | None) -> None:
     assert answers.labelled_sum(text) == answer
 
 
+def test_mixed_signs_in_brackets_are_not_guessed_at() -> None:
+    assert answers.labelled_sum("SIGMA request: (2 + 3 * 4) - 1") is None
+    assert answers.labelled_sum("SIGMA request: (2 * 3 / 4) - 1") == "SIGMA: 1/2"
+    assert answers.labelled_sum("SIGMA request: (2 - 3 - 4) / 0") is None
+
+
 def test_the_one_entry_that_answers_in_any_order() -> None:
     for entries in itertools.permutations(VALUES):
-        content = answers.april_total(entries)
+        content = answers.total_of_month(QUESTION, entries)
         assert content == "We had 352,345 customers in total in April 2024."
 
 
 def test_no_entry_answers() -> None:
-    assert answers.april_total(VALUES[:4]) is None
-    assert answers.april_total([]) is None
+    assert answers.total_of_month(QUESTION, VALUES[:4]) is None
+    assert answers.total_of_month(QUESTION, []) is None
+    assert answers.total_of_month(QUESTION.replace("April", "May"), VALUES) is None
+    assert answers.total_of_month("How many in total?", VALUES) is None
 
 
 def test_reports() -> None:
-    reports = ["North stands at 2, South at 3.", "a reserve of 1, before the multiplier", ""]
-    assert answers.synthesis(reports) is None
-    content = answers.synthesis([*reports, "the multiplier is 5"])
-    assert content is not None
-    assert content.startswith("North 2, South 3, reserve 1, multiplier 5.")
-    assert content.endswith("= 20")
-    assert [answers.is_report(text) for text in (*reports, "multiplier: 5")] == [
-        True,
-        True,
-        False,
-        True,
-    ]
+    request = "Wait for all. Give me a synthesis of (East + West - loss) * factor."
+    reports = ["East stands at 2, West at 3.", "a loss of 1, before the factor", ""]
+    assert answers.wanted_inputs(request) == ("East", "West", "loss", "factor")
+    assert answers.wanted_inputs("What is (East + West) * factor?") == ()
+    assert answers.synthesis(request, reports) is None
+    content = answers.synthesis(request, [*reports, "the factor is 5"])
+    assert content == "East 2, West 3, loss 1, factor 5. Final value: 20"
+    labels = answers.wanted_inputs(request)
+    found = [answers.inputs_of(labels, [text]) for text in (*reports, "factor: 5")]
+    assert found == [{"East": 2, "West": 3}, {"loss": 1}, {}, {"factor": 5}]
+
+
+def test_text_below() -> None:
+    assert answers.text_below("Send the note below back.\n\nA\n\n- b\n- c\n") == "A\n\n- b\n- c"
+    assert answers.text_below("Send the note below back.\n\n") is None
+    assert answers.text_below("Send it back.\n\nA") is None
+
+
+def test_bots_are_named_with_what_they_do() -> None:
+    text = "A status of two lines: Red Ink Bot has failed the test; Blue Ink Bot sleeps. Thanks."
+    assert answers.bot_status(text) == "Red Ink Bot has failed the test.\nBlue Ink Bot sleeps."
+    assert answers.bot_status("A status: Red Ink Bot has failed.") is None
 
 
 def test_skill_facts() -> None:
@@ -92,7 +111,7 @@ def test_skill_facts() -> None:
     [
         answers.growth,
         answers.yearly_price,
-        answers.release_update,
+        answers.text_below,
         answers.bot_status,
         answers.labelled_sum,
     ],

@@ -3,62 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.manifests.task_transcripts import CHANNEL, by_agent, key_of, scene
-from tests.manifests.task_verifiers import NAMED_PATH, NAMES, SKILL_TEXT, dimensions, fixture, judge
-from tests.workers.model.agents import act
+from tests.manifests.task_transcripts import AGENT, CHANNEL, by_agent, key_of, scene, user_name
+from tests.manifests.task_verifiers import NAMES, SKILL_TEXT, dimensions, fixture, judge
+from tests.workers.model.agents import Seen, act
+from workers.model import MISTAKES, PROFILES
 from workers.nostr.event import Event
 
-ANSWER = {"answer_correct"}
-FAILED: dict[str, dict[str, set[str]]] = {
-    "solver": {},
-    "sloppy": {
-        "reply-to-thread": {"reply_to_thread"},
-        "user-mention": {"user_p_tagged"},
-        "memory-retrieval": {"threaded_reply"},
-        "multiline-message": {"reply_to_thread", "user_mentioned"},
-        "narrative-agent-names": {"reply_to_thread", "user_mentioned"},
-        "interleaved-agent-reports": {"reply_to_thread", "single_human_callback"},
-        "cross-thread-requests": {
-            "alpha_correct",
-            "beta_correct",
-            "thread_isolation",
-            "user_mentioned_twice",
-        },
-        "ambiguous-user-mention": {
-            "target_notified_once",
-            "message_correct",
-            "user_callback",
-            "reply_to_thread",
-        },
-    },
-    "refuser": {
-        "reply-to-thread": ANSWER,
-        "user-mention": ANSWER,
-        NAMED_PATH: {"named_path_read", "action_reported"},
-        "multiline-message": {"layout_preserved", "real_newlines"},
-        "narrative-agent-names": {"status_correct"},
-        "memory-retrieval": ANSWER,
-        "interleaved-agent-reports": {"inputs_complete", "answer_correct"},
-        "cross-thread-requests": {"alpha_correct", "beta_correct"},
-        "ambiguous-user-mention": {
-            "target_notified_once",
-            "message_correct",
-            "user_callback",
-            "reply_to_thread",
-        },
-    },
-    "distractor": {
-        "reply-to-thread": ANSWER,
-        "user-mention": ANSWER,
-        "memory-retrieval": ANSWER,
-    },
-}
-"""The dimensions that each profile fails, by task; it passes every other."""
+MADE = "11e1f7c4-6f0e-4f0e-8d55-0d4a7f6c9b02"
 
 
 def told(message: dict[str, Any]) -> Event:
@@ -78,18 +35,42 @@ def told(message: dict[str, Any]) -> Event:
 def world(task: str) -> dict[str, Any]:
     """What the ``buzz`` command knows."""
     declared = fixture(task)
+    user = user_name(task)
+    people = [
+        {"display_name": one.name, "about": one.about, "pubkey": key_of(one.key_id)}
+        for one in declared.entries
+    ]
     return {
         "memories": {one.slug: one.value for one in declared.memories},
-        "people": [
-            {"display_name": one.name, "about": one.about, "pubkey": key_of(one.key_id)}
-            for one in declared.entries
-        ],
-        "channel": "11e1f7c4-6f0e-4f0e-8d55-0d4a7f6c9b02",
+        "people": [*people, {"display_name": user, "about": "", "pubkey": key_of(user)}],
+        "channel": MADE,
     }
 
 
+def made_channels(seen: Seen) -> Iterator[dict[str, Any]]:
+    """The channels that an agent made, as they are observed afterwards."""
+    for words in seen.commands:
+        if words[:2] == ["channels", "create"]:
+            made = dict(zip(words[2::2], words[3::2], strict=True))
+            members = [{"pubkey": key_of(AGENT), "role": "owner"}]
+            for add in seen.commands:
+                if add[:2] == ["channels", "add-member"]:
+                    added = dict(zip(add[2::2], add[3::2], strict=True))
+                    assert added["--channel"] == MADE
+                    members.append({"pubkey": added["--pubkey"], "role": added["--role"]})
+            yield {
+                "channel_id": MADE,
+                "name": made["--name"],
+                "channel_type": made["--type"],
+                "visibility": made["--visibility"],
+                "ttl_seconds": int(made["--ttl"]),
+                "archived": False,
+                "members": members,
+            }
+
+
 def scores(folder: Path, profile: str, task: str) -> dict[str, float]:
-    """Lets a profile do a task and judges what it sent."""
+    """Lets a profile do a task and judges what it did."""
     skill = folder / ".claude" / "skills" / "context-health-check" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text(SKILL_TEXT)
@@ -103,27 +84,48 @@ def scores(folder: Path, profile: str, task: str) -> dict[str, float]:
         )
         evidence["messages"].append(said)
     evidence["message_count"] = len(evidence["messages"])
+    evidence["observed_channels"] = list(made_channels(seen))
     return judge(task, evidence)
 
 
 CASES = [
-    (profile, task)
-    for profile, failed in FAILED.items()
-    for task in NAMES
-    # Its evidence is a channel, which the stand-in for ``buzz`` does not make.
-    if task != "create-channel-invite-users" and (profile != "distractor" or task in failed)
+    *(("solver", task, frozenset()) for task in NAMES),
+    *((name, task, lost) for name in PROFILES for task, lost in PROFILES[name].loses.items()),
 ]
 
 
-@pytest.mark.parametrize(("profile", "task"), CASES)
-def test_each_profile_fails_what_it_is_known_to_fail(
-    tmp_path: Path, profile: str, task: str
+@pytest.mark.parametrize(
+    ("profile", "task", "lost"), CASES, ids=[f"{case[0]}: {case[1]}" for case in CASES]
+)
+def test_each_profile_loses_what_it_is_known_to_lose(
+    tmp_path: Path, profile: str, task: str, lost: frozenset[str]
 ) -> None:
-    failed = FAILED[profile].get(task, set())
     found = scores(tmp_path, profile, task)
-    assert {name for name in dimensions(task) if found[name] == 0.0} == failed
-    assert found["reward"] == (0.0 if failed else 1.0)
+    assert {name for name in dimensions(task) if found[name] == 0.0} == lost
+    assert found["reward"] == (0.0 if lost else 1.0)
 
 
-def test_the_distractor_passes_where_everything_is_the_answer(tmp_path: Path) -> None:
-    assert scores(tmp_path, "distractor", NAMED_PATH)["reward"] == 1.0
+def test_each_task_has_a_mistake_of_its_own() -> None:
+    """Beside the profiles that go wrong everywhere."""
+    lost = {
+        task
+        for name, profile in MISTAKES.items()
+        if name not in ("sloppy", "distractor")
+        for task, dimensions in profile.loses.items()
+        if dimensions
+    }
+    assert lost | {"memory-retrieval"} == set(NAMES)
+    assert MISTAKES["distractor"].loses["memory-retrieval"] == {"answer_correct"}
+
+
+def test_declarations_name_what_there_is() -> None:
+    for name, profile in PROFILES.items():
+        for task, lost in profile.loses.items():
+            assert task in NAMES, name
+            assert lost <= set(dimensions(task)), (name, task)
+
+
+def test_the_silent_one_does_nothing(tmp_path: Path) -> None:
+    turn = [told(message) for message in scene("user-mention")["messages"]]
+    seen = asyncio.run(act(tmp_path, "silent", [turn], world=world("user-mention")))
+    assert (seen.posts, seen.commands, seen.calls) == ([], [], 1)

@@ -7,7 +7,15 @@ import json
 import pytest
 
 from workers.model.play import Output, Run, Say, next_move
-from workers.model.scripts import NOT_SENT, NOTHING_TO_DO, SENT, UNKNOWN, solve
+from workers.model.scripts import (
+    NOT_SENT,
+    NOTHING_TO_DO,
+    SENT,
+    UNKNOWN,
+    WAITING,
+    requests_of,
+    solve,
+)
 from workers.model.wake import Wake
 
 MEMORY = "In April 2024, how many customers did we have in total?"
@@ -29,7 +37,40 @@ def said(found: Run | Say) -> str:
 
 def test_nobody_asks() -> None:
     assert next_move(solve([]), []) == Say(NOTHING_TO_DO)
-    assert next_move(solve([wake("Ledger: North stands at 17.")]), []) == Say(NOTHING_TO_DO)
+
+
+def test_reports_are_no_requests() -> None:
+    asked, report = wake("A synthesis of (East + West) * factor."), wake("East stands at 17.")
+    assert list(requests_of([asked, report, wake("factor: 3")])) == [asked]
+    assert list(requests_of([report])) == [report]
+
+
+def test_a_thread_is_read_once_for_each_message_until_it_is_whole() -> None:
+    asked = [wake("A synthesis of (East + West) * factor."), wake("East: 1")]
+    looking = next_move(solve(asked), [])
+    assert said(looking) == f"buzz messages thread --channel c --event {'e' * 64}"
+    part = Output(json.dumps([{"id": "1", "content": "East: 1"}]))
+    assert next_move(solve(asked), [part]) == looking
+    assert next_move(solve(asked), [part, part]) == Say(WAITING)
+    rest = [{"id": "2", "content": "West: 2"}, {"id": "3", "content": "factor: 3"}]
+    whole = Output(json.dumps([*json.loads(part.stdout), *rest]))
+    assert "value: 9" in said(next_move(solve(asked), [part, whole]))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("one hour", "--visibility open --ttl 3600"),
+        ("private, 2 days", "--visibility private --ttl 172800"),
+        ("five minutes", "--visibility open --ttl 300"),
+        ("forever", "--visibility open"),
+    ],
+)
+def test_a_channel_is_made_as_it_is_described(text: str, words: str) -> None:
+    asked = f"A forum channel called `x`, {text}.\nThe role bot: `ab-1`, `ab-2`."
+    assert said(move(asked)) == "buzz users get --name ab-"
+    made = said(move(asked, Output("[]")))
+    assert made == f"buzz channels create --name x --type forum {words}"
 
 
 @pytest.mark.parametrize(

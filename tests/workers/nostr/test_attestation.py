@@ -18,17 +18,17 @@ SIG = (
 )
 
 
-def test_the_published_signature_verifies() -> None:
+def test_2_13_the_published_signature_verifies() -> None:
     assert Attestation(OWNER.pubkey, "", SIG).verify(AGENT)
 
 
-def test_it_is_good_for_its_agent_and_conditions_alone() -> None:
+def test_2_13_it_is_good_for_its_agent_and_conditions_alone() -> None:
     assert not Attestation(OWNER.pubkey, "", SIG).verify("b" * 64)
     assert not Attestation(OWNER.pubkey, "kind=9", SIG).verify(AGENT)
     assert not Attestation(Keypair.generate().pubkey, "", SIG).verify(AGENT)
 
 
-def test_what_is_attested_verifies_and_survives_both_carriers() -> None:
+def test_2_13_what_is_attested_verifies_and_survives_both_carriers() -> None:
     made = attest(OWNER, AGENT, "kind=9&created_at<1800000000&created_at>0")
     assert made.verify(AGENT)
     assert Attestation.from_text(made.to_text()) == made
@@ -36,25 +36,25 @@ def test_what_is_attested_verifies_and_survives_both_carriers() -> None:
     assert json.loads(made.to_text()) == list(made.to_tag())
 
 
-def test_the_shorthand_is_read() -> None:
+def test_2_13_the_shorthand_is_read() -> None:
     assert Attestation.from_text(f" [auth,{OWNER.pubkey},,{SIG}]\n").verify(AGENT)
 
 
-def test_nobody_attests_itself() -> None:
+def test_2_13_nobody_attests_itself() -> None:
     with pytest.raises(AttestationError):
         attest(OWNER, OWNER.pubkey)
     other = attest(OWNER, AGENT)
     assert not other.verify(OWNER.pubkey)
 
 
-def test_its_signature_is_not_printed() -> None:
+def test_2_13_its_signature_is_not_printed() -> None:
     assert SIG not in repr(Attestation(OWNER.pubkey, "", SIG))
 
 
 @pytest.mark.parametrize(
     "conditions", ["kind=", "kind=01", "kind=-1", "kind>1", "created_at=1", "&", "kind=1&", "x"]
 )
-def test_malformed_conditions_are_refused(conditions: str) -> None:
+def test_2_13_malformed_conditions_are_refused(conditions: str) -> None:
     with pytest.raises(AttestationError):
         attest(OWNER, AGENT, conditions)
     with pytest.raises(AttestationError):
@@ -75,18 +75,18 @@ def test_malformed_conditions_are_refused(conditions: str) -> None:
         ("auth", OWNER.pubkey, "", None),
     ],
 )
-def test_a_malformed_tag_is_refused(tag: tuple[object, ...]) -> None:
+def test_2_13_a_malformed_tag_is_refused(tag: tuple[object, ...]) -> None:
     with pytest.raises(AttestationError):
         Attestation.from_tag(tag)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[", "[auth]", "null", '["auth"]', "[" * 100_000])
-def test_a_malformed_text_is_refused(text: str) -> None:
+def test_2_13_a_malformed_text_is_refused(text: str) -> None:
     with pytest.raises(AttestationError):
         Attestation.from_text(text)
 
 
-def test_two_attestations_count_as_none() -> None:
+def test_2_13_of_two_attestations_neither_is_found() -> None:
     tag = attest(OWNER, AGENT).to_tag()
     assert find([("p", AGENT), tag]) == Attestation.from_tag(tag)
     assert find([tag, tag]) is None

@@ -32,7 +32,7 @@ def raw(body: str, slug: str = "mem/x", moment: int = 5, pair: Keypair = AGENT) 
     return Event.sign(pair, ENGRAM_KIND, tags, AGENT.encrypt(OWNER.pubkey, body), moment)
 
 
-def test_the_key_of_agent_and_owner() -> None:
+def test_2_14_the_key_of_agent_and_owner() -> None:
     assert conversation_key(AGENT, OWNER.pubkey) == KEY
     assert conversation_key(OWNER, AGENT.pubkey) == KEY
 
@@ -48,12 +48,12 @@ def test_the_key_of_agent_and_owner() -> None:
         ),
     ],
 )
-def test_d_tags(slug: str, d: str) -> None:
+def test_2_14_d_tags(slug: str, d: str) -> None:
     assert CODEC.d_tag(slug) == d
     assert OWNERS_CODEC.d_tag(slug) == d
 
 
-def test_the_event_of_the_published_body_and_nonce() -> None:
+def test_2_14_the_event_of_the_published_body_and_nonce() -> None:
     body = '{"slug":"mem/example","value":"hello, agent memory"}'
     content = nip44.encrypt(KEY, bytes(31) + b"\x01", body)
     tags = [["d", CODEC.d_tag("mem/example")], ["p", OWNER.pubkey]]
@@ -65,21 +65,21 @@ def test_the_event_of_the_published_body_and_nonce() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 255, 256, 257, 1000, 5000])
-def test_the_library_reads_what_the_second_opinion_writes(size: int) -> None:
+def test_2_14_the_library_reads_what_the_second_opinion_writes(size: int) -> None:
     assert AGENT.decrypt(OWNER.pubkey, nip44.encrypt(KEY, bytes(32), "x" * size)) == "x" * size
 
 
 @pytest.mark.parametrize(
     ("slug", "value"), [("mem/a/b-c_d", "text\nwith é"), ("mem/a", ""), ("core", "me")]
 )
-def test_what_is_sealed_opens_at_both_ends(slug: str, value: str) -> None:
+def test_2_14_what_is_sealed_opens_at_both_ends(slug: str, value: str) -> None:
     event = CODEC.seal(slug, value, 9)
     assert event.tags == (("d", CODEC.d_tag(slug)), ("p", OWNER.pubkey))
     for codec in (CODEC, OWNERS_CODEC):
         assert codec.open(event) == Engram(slug, value, event.id, 9)
 
 
-def test_a_tombstone_has_no_value() -> None:
+def test_2_14_a_tombstone_has_no_value() -> None:
     assert CODEC.open(CODEC.seal("mem/a", None, 1)).value is None
 
 
@@ -100,19 +100,19 @@ def test_a_tombstone_has_no_value() -> None:
         "[" * 50_000,
     ],
 )
-def test_a_malformed_body_is_no_memory(body: str) -> None:
+def test_2_14_a_malformed_body_is_no_memory(body: str) -> None:
     with pytest.raises(EngramError):
         CODEC.open(raw(body))
     assert CODEC.heads([raw(body)]) == {}
 
 
 @pytest.mark.parametrize("body", ['{"slug":"core"}', '{"slug":"core","profile":null}'])
-def test_core_needs_a_profile(body: str) -> None:
+def test_2_14_core_needs_a_profile(body: str) -> None:
     with pytest.raises(EngramError):
         CODEC.open(raw(body, "core"))
 
 
-def test_an_event_of_another_kind_author_owner_or_signature_is_no_memory() -> None:
+def test_2_14_an_event_of_another_kind_author_owner_or_signature_is_no_memory() -> None:
     good = CODEC.seal("mem/x", "a", 5)
     wrong = [
         Event.sign(AGENT, 30175, good.tags, good.content, 5),
@@ -128,7 +128,7 @@ def test_an_event_of_another_kind_author_owner_or_signature_is_no_memory() -> No
             CODEC.open(event)
 
 
-def test_the_head_is_the_newest_then_the_lowest_id() -> None:
+def test_2_14_the_head_is_the_newest_then_the_lowest_id() -> None:
     old, one, other = (CODEC.seal("mem/x", value, t) for value, t in (("o", 1), ("a", 2), ("b", 2)))
     winner = min((one, other), key=lambda event: event.id)
     for order in ((old, one, other), (other, one, old), (one, old, other)):
@@ -138,13 +138,13 @@ def test_the_head_is_the_newest_then_the_lowest_id() -> None:
     assert CODEC.head("mem/y", [old]) is None
 
 
-def test_a_broken_event_does_not_hide_the_head() -> None:
+def test_2_14_a_broken_event_does_not_hide_the_head() -> None:
     head = CODEC.head("mem/x", [raw("junk", moment=9), CODEC.seal("mem/x", "a", 1)])
     assert head is not None
     assert head.value == "a"
 
 
-def test_a_write_is_later_than_its_head() -> None:
+def test_2_14_a_write_is_later_than_its_head() -> None:
     assert next_timestamp(100.9, None) == 100
     assert next_timestamp(100, Engram("mem/x", "", "a", 100)) == 101
     assert next_timestamp(100, Engram("mem/x", "", "a", 50)) == 100
@@ -154,19 +154,19 @@ def test_a_write_is_later_than_its_head() -> None:
     ("text", "slug"),
     [("core", "core"), ("a", "mem/a"), ("mem/a", "mem/a"), ("a/b-c_1", "mem/a/b-c_1")],
 )
-def test_slugs(text: str, slug: str) -> None:
+def test_2_14_slugs(text: str, slug: str) -> None:
     assert slug_of(text) == slug
 
 
 @pytest.mark.parametrize(
     "text", ["", "A", "/a", "a/", "a//b", "-a", "a b", "é", "a" * 65, "/".join(["a" * 60] * 5)]
 )
-def test_what_is_no_slug_is_refused(text: str) -> None:
+def test_2_14_what_is_no_slug_is_refused(text: str) -> None:
     with pytest.raises(EngramError):
         slug_of(text)
 
 
-def test_what_cannot_be_written() -> None:
+def test_2_14_what_cannot_be_written() -> None:
     for slug, value in (("core", None), ("mem/x", "a" * 65_536), ("Mem", "a")):
         with pytest.raises(EngramError):
             CODEC.seal(slug, value, 1)
@@ -174,13 +174,13 @@ def test_what_cannot_be_written() -> None:
         OWNERS_CODEC.seal("mem/x", "a", 1)
 
 
-def test_memories_are_between_two_of_which_we_are_one() -> None:
+def test_2_14_memories_are_between_two_of_which_we_are_one() -> None:
     for agent, owner in ((OWNER, STRANGER), (AGENT, AGENT)):
         with pytest.raises(EngramError):
             EngramCodec(AGENT, agent=agent.pubkey, owner=owner.pubkey)
 
 
-def test_the_envelope_as_a_relay_sees_it() -> None:
+def test_2_14_the_envelope_as_a_relay_sees_it() -> None:
     good = CODEC.seal("mem/x", "a", 1)
     d, p = good.tags
     assert envelope_fault(good.tags, good.content) is None

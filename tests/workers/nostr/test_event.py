@@ -26,7 +26,7 @@ def good() -> dict[str, Any]:
 
 @settings(deadline=None)
 @given(tags=TAGS, content=TEXT, kind=st.integers(0, 65535), moment=st.integers(0, 2**40))
-def test_what_is_signed_verifies_and_survives_json(
+def test_2_what_is_signed_verifies_and_survives_json(
     tags: list[list[str]], content: str, kind: int, moment: int
 ) -> None:
     event = Event.sign(PAIR, kind, tags, content, moment)
@@ -38,12 +38,12 @@ def test_what_is_signed_verifies_and_survives_json(
 
 @settings(deadline=None)
 @given(tags=TAGS, content=TEXT)
-def test_the_library_agrees_on_identity_and_signature(tags: list[list[str]], content: str) -> None:
+def test_2_the_library_agrees_on_identity_and_signature(tags: list[list[str]], content: str) -> None:
     event = Event.sign(PAIR, 1, tags, content, 1_700_000_000)
     assert nostr_sdk.Event.from_json(event.to_json()).verify()
 
 
-def test_the_id_is_the_hash_of_the_compact_array() -> None:
+def test_2_the_id_is_the_hash_of_the_compact_array() -> None:
     event = Event.sign(PAIR, 1, [["t", "é"]], 'a"\n\\\u2028\x01', 5)
     text = json.dumps(
         [0, PAIR.pubkey, 5, 1, [["t", "é"]], 'a"\n\\\u2028\x01'],
@@ -53,7 +53,7 @@ def test_the_id_is_the_hash_of_the_compact_array() -> None:
     assert event.id == hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_the_authors_own_p_tag_is_kept() -> None:
+def test_2_the_authors_own_p_tag_is_kept() -> None:
     assert Event.from_dict(good()).tags == (("h", "x"), ("p", PAIR.pubkey))
 
 
@@ -69,7 +69,7 @@ def test_the_authors_own_p_tag_is_kept() -> None:
         ("sig", "ef" * 64),
     ],
 )
-def test_a_changed_field_does_not_verify(field: str, value: object) -> None:
+def test_2_a_changed_field_does_not_verify(field: str, value: object) -> None:
     assert not Event.from_dict({**good(), field: value}).verify()
 
 
@@ -101,13 +101,13 @@ def test_a_changed_field_does_not_verify(field: str, value: object) -> None:
         ("content", "\udfff"),
     ],
 )
-def test_a_malformed_field_is_refused(field: str, value: object) -> None:
+def test_2_a_malformed_field_is_refused(field: str, value: object) -> None:
     with pytest.raises(EventFormatError):
         Event.from_dict({**good(), field: value})
 
 
 @pytest.mark.parametrize("field", ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"])
-def test_a_missing_field_is_refused_by_name(field: str) -> None:
+def test_2_a_missing_field_is_refused_by_name(field: str) -> None:
     data = good()
     del data[field]
     with pytest.raises(EventFormatError, match=field):
@@ -115,15 +115,15 @@ def test_a_missing_field_is_refused_by_name(field: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 1])
-def test_what_is_no_object_is_refused(value: object) -> None:
+def test_2_what_is_no_object_is_refused(value: object) -> None:
     with pytest.raises(EventFormatError):
         Event.from_dict(value)
 
 
-def test_foreign_fields_are_dropped() -> None:
+def test_2_foreign_fields_are_dropped() -> None:
     assert "extra" not in Event.from_dict({**good(), "extra": 1}).to_dict()
 
 
-def test_a_text_that_has_no_utf8_is_not_signed() -> None:
+def test_2_a_text_that_has_no_utf8_is_not_signed() -> None:
     with pytest.raises(EventFormatError):
         Event.sign(PAIR, 1, [], "\ud800", 1)

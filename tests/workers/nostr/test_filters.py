@@ -76,14 +76,14 @@ def slow_twin(wanted: dict[str, Any], event: Event, channel: str | None) -> bool
 
 @settings(deadline=None)
 @given(wanted=FILTERS, event=EVENTS, channel=st.sampled_from([None, "x", "y"]))
-def test_matching_agrees_with_the_slow_twin(
+def test_1_5_matching_agrees_with_the_slow_twin(
     wanted: dict[str, Any], event: Event, channel: str | None
 ) -> None:
     found = Filter.from_dict(wanted).matches(event, channel)
     assert found is slow_twin(wanted, event, channel)
 
 
-def test_an_absent_or_null_list_asks_nothing() -> None:
+def test_1_5_an_absent_or_null_list_asks_nothing() -> None:
     assert Filter.from_dict({"ids": None, "kinds": None, "limit": None, "x": 1}) == Filter()
 
 
@@ -114,11 +114,11 @@ def test_an_absent_or_null_list_asks_nothing() -> None:
         {"#h": [None]},
     ],
 )
-def test_a_malformed_filter_is_refused(data: object) -> None:
+def test_1_5_a_malformed_filter_is_refused(data: object) -> None:
     with pytest.raises(FilterError):
         Filter.from_dict(data)
 
 
-def test_the_channels_that_a_filter_names() -> None:
+def test_1_5_the_channels_that_a_filter_names() -> None:
     assert Filter.from_dict({"#h": ["x", "y"]}).channels() == frozenset("xy")
     assert Filter.from_dict({"kinds": [9]}).channels() is None

@@ -39,28 +39,28 @@ def fault(value: str | None, url: str = URL, method: str = "POST", body: bytes =
     return str(caught.value)
 
 
-def test_what_is_authorised_is_accepted() -> None:
+def test_1_8_what_is_authorised_is_accepted() -> None:
     made = authorize(PAIR, URL, "POST", BODY, NOW)
     assert check(made, url=URL, method="post", body=BODY, now=NOW).pubkey == PAIR.pubkey
 
 
-def test_every_authorisation_has_its_own_id() -> None:
+def test_1_8_every_authorisation_has_its_own_id() -> None:
     made = [authorize(PAIR, URL, "POST", BODY, NOW) for _ in range(2)]
     ids = {check(one, url=URL, method="POST", body=BODY, now=NOW).id for one in made}
     assert len(ids) == 2
 
 
 @pytest.mark.parametrize("moment", [int(NOW) - 60, int(NOW) + 60])
-def test_a_minute_of_clock_skew_is_tolerated(moment: int) -> None:
+def test_1_8_a_minute_of_clock_skew_is_tolerated(moment: int) -> None:
     check(header(moment=moment), url=URL, method="POST", body=BODY, now=NOW)
 
 
 @pytest.mark.parametrize("moment", [int(NOW) - 61, int(NOW) + 61])
-def test_more_than_a_minute_is_not(moment: int) -> None:
+def test_1_8_more_than_a_minute_is_not(moment: int) -> None:
     assert fault(header(moment=moment)) == "NIP-98: timestamp too far from server time"
 
 
-def test_a_missing_payload_tag_is_not_checked() -> None:
+def test_1_8_a_missing_payload_tag_is_not_checked() -> None:
     check(header(payload=None), url=URL, method="POST", body=BODY, now=NOW)
 
 
@@ -84,17 +84,17 @@ def test_a_missing_payload_tag_is_not_checked() -> None:
         (header(payload="0" * 64), "NIP-98: payload hash mismatch"),
     ],
 )
-def test_every_fault_has_its_reason(value: str | None, reason: str) -> None:
+def test_1_8_every_fault_has_its_reason(value: str | None, reason: str) -> None:
     assert fault(value) == reason
 
 
-def test_what_is_no_event_says_so() -> None:
+def test_1_8_what_is_no_event_says_so() -> None:
     for text in (b"[]", b"{", b"\xff", b"null", b"[" * 5000):
         value = "Nostr " + base64.b64encode(text).decode()
         assert fault(value).startswith("NIP-98: invalid event: ")
 
 
-def test_a_forged_event_is_refused() -> None:
+def test_1_8_a_forged_event_is_refused() -> None:
     data = Event.sign(PAIR, AUTH_KIND, [["u", URL], ["method", "POST"]], "", int(NOW)).to_dict()
     data["pubkey"] = Keypair.generate().pubkey
     text = Event.from_dict(data).to_json().encode()
@@ -115,10 +115,10 @@ def test_a_forged_event_is_refused() -> None:
         ("http://localhost/", "http://127.0.0.1/", False),
     ],
 )
-def test_urls_are_compared_in_normal_form(left: str, right: str, same: bool) -> None:
+def test_1_8_urls_are_compared_in_normal_form(left: str, right: str, same: bool) -> None:
     assert (normalise_url(left) == normalise_url(right)) is same
 
 
 @pytest.mark.parametrize("text", ["", "x", "http://", "http://h:99999/", "http://[::1/"])
-def test_what_is_no_url_has_no_normal_form(text: str) -> None:
+def test_1_8_what_is_no_url_has_no_normal_form(text: str) -> None:
     assert normalise_url(text) is None

@@ -94,7 +94,7 @@ def test_what_is_no_public_key_is_refused(text: str) -> None:
         ),
     ],
 )
-def test_directory_identities_are_derived_from_the_owner(
+def test_appendix_a_directory_identities_are_derived_from_the_owner(
     identity: str, secret: str, pubkey: str
 ) -> None:
     derived = derive_identity(Keypair.from_secret(OWNER_SECRET), identity)

@@ -24,7 +24,7 @@ def test_bytes_are_utf8_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a":1,"a":1}', '[{"x":{"a":1,"a":2}}]'])
-def test_a_key_named_twice_is_refused_on_request(text: str) -> None:
+def test_2_14_a_key_named_twice_is_refused_on_request(text: str) -> None:
     assert parse(text)
     with pytest.raises(JsonError):
         parse(text, unique_keys=True)

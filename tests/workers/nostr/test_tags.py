@@ -16,7 +16,7 @@ def test_values_and_first() -> None:
     assert first(tags, "h") is None
 
 
-def test_mentions_are_lower_cased_and_well_formed() -> None:
+def test_1_5_mentions_are_lower_cased_and_well_formed() -> None:
     assert mentioned([["p", A.upper()], ["p", "short"], ["p", A + "0"]]) == {A}
 
 
@@ -37,15 +37,15 @@ def test_mentions_are_lower_cased_and_well_formed() -> None:
         ([["E", A, "", "reply"]], None),
     ],
 )
-def test_the_place_in_a_thread(tags: list[list[str]], thread: Thread | None) -> None:
+def test_2_4_the_place_in_a_thread(tags: list[list[str]], thread: Thread | None) -> None:
     assert thread_of(tags) == thread
 
 
-def test_a_reply_to_a_top_level_message_has_one_tag() -> None:
+def test_2_4_a_reply_to_a_top_level_message_has_one_tag() -> None:
     assert reply_tags(A, [["h", "x"]]) == (("e", A, "", "reply"),)
 
 
-def test_a_reply_inside_a_thread_names_root_and_parent() -> None:
+def test_2_4_a_reply_inside_a_thread_names_root_and_parent() -> None:
     parent = reply_tags(A, [])
     assert reply_tags(B, parent) == (("e", A, "", "root"), ("e", B, "", "reply"))
     assert reply_tags(C, reply_tags(B, parent)) == (

@@ -20,12 +20,12 @@ from workers.relay.authentication import normalise_host, normalise_relay_url
         ("ws://h", "ws://localhost", False),
     ],
 )
-def test_relay_urls(left: str, right: str, same: bool) -> None:
+def test_1_4_relay_urls_are_compared_in_normal_form(left: str, right: str, same: bool) -> None:
     assert (normalise_relay_url(left) == normalise_relay_url(right)) is same
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "ws://", "ws://h:99999", "ws://[::1"])
-def test_what_is_no_url_has_no_normal_form(text: str) -> None:
+def test_1_4_what_is_no_url_has_no_normal_form(text: str) -> None:
     assert normalise_relay_url(text) is None
 
 
@@ -40,5 +40,5 @@ def test_what_is_no_url_has_no_normal_form(text: str) -> None:
         ("h:8080", "h:8080"),
     ],
 )
-def test_hosts(host: str, normal: str) -> None:
+def test_1_2_hosts_are_compared_in_normal_form(host: str, normal: str) -> None:
     assert normalise_host(host) == normal

@@ -217,3 +217,93 @@ def test_trap_14_presence_is_answered_from_who_is_present() -> None:
         assert (event["kind"], event["content"]) == (20001, "online")
         assert event["tags"] == [["p", world.agent.pubkey]]
         assert event["pubkey"] == world.state.keypair.pubkey
+
+
+def test_1_8_a_used_proof_is_refused_before_membership_is_looked_at() -> None:
+    world = World()
+    caller, stranger = Caller(world), Keypair.generate()
+    request = caller.request(stranger, "/query", b"[]", is_attested=False)
+    assert [caller.bridge.handle(request).status for _ in range(2)] == [403, 401]
+
+
+def test_1_8_a_proof_is_used_up_by_a_request_that_fails() -> None:
+    world = World()
+    caller = Caller(world)
+    request = caller.request(world.user, "/query", b"junk")
+    assert [caller.bridge.handle(request).status for _ in range(2)] == [400, 401]
+
+
+def test_1_8_a_wrong_proof_is_refused_before_the_body_is_read() -> None:
+    world = World()
+    caller = Caller(world)
+    made = caller.request(world.user, "/events", b"{}")
+    request = BridgeRequest("/events", HOST, made.authorization, made.auth_tag, b"junk")
+    assert caller.bridge.handle(request) == BridgeReply(
+        401, {"error": "NIP-98: payload hash mismatch"}
+    )
+
+
+def test_1_10_gates_come_after_the_filters_are_understood() -> None:
+    world = World()
+    reply = Caller(world).post(world.user, "/query", [{}, {"kinds": "x"}])
+    assert reply.status == 400
+
+
+@pytest.mark.parametrize("kind", [20001, 20002, 24200, 1059])
+def test_trap_26_what_passes_is_refused_over_http(kind: int) -> None:
+    world = World()
+    event = world.sign(world.agent, kind)
+    reply = Caller(world).post(world.agent, "/events", event.to_dict())
+    assert reply == BridgeReply(
+        400, {"error": f"invalid: kind {kind} is only accepted via WebSocket"}
+    )
+
+
+def test_1_9_a_lost_race_is_accepted_as_a_duplicate() -> None:
+    world = World()
+    world.accept(world.user, 0, (), "{}")
+    older = world.sign(world.user, 0, (), "{}", int(world.clock()) - 5)
+    reply = Caller(world).post(world.user, "/events", older.to_dict())
+    assert (reply.status, reply.body["accepted"]) == (200, True)
+    assert reply.body["message"].startswith("duplicate:")
+
+
+def test_1_9_a_second_reaction_is_a_200_that_is_not_accepted() -> None:
+    world = World()
+    caller = Caller(world)
+    message = world.message(world.user, world.channel())
+    world.accept(world.user, 7, [["e", message.id]], "+")
+    world.clock.now += 1
+    again = world.sign(world.user, 7, [["e", message.id]], "+")
+    assert caller.post(world.user, "/events", again.to_dict()) == BridgeReply(
+        200,
+        {
+            "event_id": again.id,
+            "accepted": False,
+            "message": "duplicate: reaction already exists",
+        },
+    )
+
+
+def test_1_10_a_cursor_without_its_time_is_a_400() -> None:
+    world = World()
+    reply = Caller(world).post(world.user, "/query", [{"kinds": [9], "before_id": "a" * 64}])
+    assert reply.status == 400
+
+
+def test_1_10_presence_leaves_out_who_is_absent() -> None:
+    world = World()
+    wanted = [{"kinds": [40902], "authors": [world.agent.pubkey]}]
+    assert Caller(world).post(world.user, "/query", wanted) == BridgeReply(200, [])
+
+
+def test_trap_5_tolerances_differ_by_layer() -> None:
+    world = World()
+    caller = Caller(world)
+    early = world.sign(world.user, 0, (), "{}", int(world.clock()) - 900)
+    assert caller.post(world.user, "/events", early.to_dict()).status == 200
+    body = b"[]"
+    header = authorize(world.user, f"http://{HOST}/query", "POST", body, world.clock() - 61)
+    tag = attest(world.owner, world.user.pubkey).to_text()
+    late = caller.bridge.handle(BridgeRequest("/query", HOST, header, tag, body))
+    assert late == BridgeReply(401, {"error": "NIP-98: timestamp too far from server time"})

@@ -82,7 +82,7 @@ def test_a_channel_from_its_creation_to_its_archive(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_who_may_not_read_a_channel_finds_nothing(tmp_path: Path) -> None:
+def test_1_10_who_may_not_read_a_channel_finds_nothing(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         channel = await place.user.create_channel("secret")
         await place.user.send_message(channel, "x")
@@ -96,7 +96,7 @@ def test_who_may_not_read_a_channel_finds_nothing(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_messages_carry_thread_mentions_and_attestation(tmp_path: Path) -> None:
+def test_2_3_messages_carry_thread_mentions_and_attestation_in_this_order(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         user, agent = place.user.keypair.pubkey, place.agent.keypair.pubkey
         channel = await place.user.create_channel("trial")
@@ -133,7 +133,7 @@ def test_trap_2_two_profiles_within_one_second(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_fields_of_a_profile_that_are_not_named_are_kept(tmp_path: Path) -> None:
+def test_2_5_fields_of_a_profile_that_are_not_named_are_kept(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         content = '{"name":"old","picture":"p"}'
         event = Event.sign(place.user.keypair, 0, (), content, int(time.time()))
@@ -144,7 +144,7 @@ def test_fields_of_a_profile_that_are_not_named_are_kept(tmp_path: Path) -> None
     at_a_place(tmp_path, scenario)
 
 
-def test_memories_are_written_read_and_overwritten(tmp_path: Path) -> None:
+def test_2_14_memories_are_written_read_and_overwritten(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         pair = place.agent.keypair
         events = [await place.agent.write_memory("total", text) for text in ("one", "two")]
@@ -164,7 +164,7 @@ def test_memories_are_written_read_and_overwritten(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_a_lost_race_is_an_error_and_a_repeated_publish_is_none(tmp_path: Path) -> None:
+def test_2_14_a_lost_race_is_a_conflict_and_a_repeated_publish_is_none(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         pair = place.agent.keypair
         codec = EngramCodec(pair, agent=pair.pubkey, owner=place.owner.pubkey)
@@ -185,7 +185,7 @@ def test_a_lost_race_is_an_error_and_a_repeated_publish_is_none(tmp_path: Path) 
     at_a_place(tmp_path, scenario)
 
 
-def test_a_long_channel_is_read_whole(tmp_path: Path) -> None:
+def test_3_1_paged_reads_give_a_long_channel_whole(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         channel = await place.user.create_channel("long")
         pair, now = place.user.keypair, int(time.time())

@@ -27,7 +27,7 @@ def system(world: World, channel: str) -> list[str]:
     return [json.loads(e.content)["type"] for e in events if ("h", channel) in e.tags]
 
 
-def test_9007_a_channel_is_described_before_the_answer() -> None:
+def test_2_6_9007_a_channel_is_described_before_the_answer() -> None:
     world = World()
     channel = world.channel(name=" ##fix ", about="why", ttl="3600")
     assert world.metadata(channel).tags == (
@@ -54,7 +54,7 @@ def test_9007_a_channel_is_described_before_the_answer() -> None:
     assert system(world, channel) == ["channel_created"]
 
 
-def test_9007_defaults_are_open_and_stream() -> None:
+def test_2_6_9007_defaults_are_open_and_stream() -> None:
     world = World()
     channel = str(uuid.uuid4())
     world.accept(world.user, 9007, [["h", channel], ["name", "x"]])
@@ -63,14 +63,14 @@ def test_9007_defaults_are_open_and_stream() -> None:
     assert ("t", "stream") in tags
 
 
-def test_9007_without_a_uuid_gets_one() -> None:
+def test_2_6_9007_without_a_uuid_gets_one() -> None:
     world = World()
     world.accept(world.user, 9007, [["name", "x"]])
     (metadata,) = world.stored(world.user, {"kinds": [39000]})
     uuid.UUID(metadata.tags[0][1])
 
 
-def test_9007_a_used_uuid_is_a_duplicate_that_is_not_accepted() -> None:
+def test_2_6_9007_a_used_uuid_is_a_duplicate_that_is_not_accepted() -> None:
     world = World()
     channel = world.channel()
     tags = [["h", channel], ["name", "other"]]
@@ -100,12 +100,12 @@ def test_9007_a_used_uuid_is_a_duplicate_that_is_not_accepted() -> None:
         [["name", "x"], ["ttl", "\u0663"]],
     ],
 )
-def test_9007_what_is_no_channel_is_refused(tags: list[list[str]]) -> None:
+def test_2_6_9007_what_is_no_channel_is_refused(tags: list[list[str]]) -> None:
     world = World()
     assert said(world, world.user, 9007, *tags).startswith("invalid: ")
 
 
-def test_9000_a_member_is_listed_and_told() -> None:
+def test_2_6_9000_a_member_is_listed_and_told() -> None:
     world = World()
     channel = world.channel(world.agent)
     assert world.members(channel) == {world.user.pubkey: "owner", world.agent.pubkey: "member"}
@@ -114,14 +114,14 @@ def test_9000_a_member_is_listed_and_told() -> None:
     assert world.state.store.known(notice.id).channel is None  # type: ignore[union-attr]
 
 
-def test_9000_any_member_adds_to_a_private_channel_and_anybody_to_an_open_one() -> None:
+def test_2_6_9000_any_member_adds_to_a_private_channel_and_anybody_to_an_open_one() -> None:
     world = World()
     private, public = world.channel(world.agent), world.channel(visibility="open")
     world.accept(world.agent, 9000, [["h", private], ["p", world.other.pubkey]])
     world.accept(world.other, 9000, [["h", public], ["p", world.agent.pubkey]])
 
 
-def test_9000_roles_are_given_by_leaders() -> None:
+def test_2_6_9000_roles_are_given_by_leaders() -> None:
     world = World()
     channel = world.channel(world.agent)
     to_other = [["h", channel], ["p", world.other.pubkey]]
@@ -144,7 +144,7 @@ def test_trap_32_a_known_member_without_a_role_keeps_its_own() -> None:
     assert len(notices(world, 44100, world.agent)) == 1
 
 
-def test_9000_the_last_owner_is_not_demoted() -> None:
+def test_2_6_9000_the_last_owner_is_not_demoted() -> None:
     world = World()
     channel = world.channel(world.agent)
     demote = [["h", channel], ["p", world.user.pubkey], ["role", "member"]]
@@ -155,12 +155,12 @@ def test_9000_the_last_owner_is_not_demoted() -> None:
 
 @pytest.mark.parametrize("tags", [[], [["p", "x"]], [["p", "a" * 64], ["p", "b" * 64]]])
 @pytest.mark.parametrize("kind", [9000, 9001])
-def test_9000_9001_name_exactly_one_key(kind: int, tags: list[list[str]]) -> None:
+def test_2_6_9000_9001_name_exactly_one_key(kind: int, tags: list[list[str]]) -> None:
     world = World()
     assert said(world, world.user, kind, ["h", world.channel()], *tags).startswith("invalid: ")
 
 
-def test_9000_an_unknown_role_is_refused() -> None:
+def test_2_6_9000_an_unknown_role_is_refused() -> None:
     world = World()
     tags = [["h", world.channel()], ["p", "a" * 64], ["role", "king"]]
     assert said(world, world.user, 9000, *tags) == "invalid: unknown role"
@@ -184,7 +184,7 @@ def test_trap_60_the_targets_policy_counts(policy: str, user: str, owner: str) -
         assert answer.message.startswith(reason)
 
 
-def test_9001_who_may_remove_whom() -> None:
+def test_2_6_9001_who_may_remove_whom() -> None:
     world = World()
     channel = world.channel(world.agent, world.other, world.owner)
     agent = [["h", channel], ["p", world.agent.pubkey]]
@@ -199,7 +199,7 @@ def test_9001_who_may_remove_whom() -> None:
     assert system(world, channel)[-2:] == ["member_removed", "member_left"]
 
 
-def test_9022_leaving() -> None:
+def test_2_6_9022_leaving() -> None:
     world = World()
     channel = world.channel(world.agent)
     world.accept(world.agent, 9022, [["h", channel]])
@@ -209,7 +209,7 @@ def test_9022_leaving() -> None:
     assert "last owner" in said(world, world.user, 9022, ["h", channel])
 
 
-def test_9021_joining() -> None:
+def test_2_6_9021_joining() -> None:
     world = World()
     private, public = world.channel(), world.channel(visibility="open")
     assert said(world, world.other, 9021, ["h", private]) == "restricted: channel is private"
@@ -230,7 +230,7 @@ def test_9021_joining() -> None:
         ("ttl", "60", ("ttl", "60")),
     ],
 )
-def test_9002_guarded_fields(field: str, value: str, tag: tuple[str, ...]) -> None:
+def test_2_6_9002_guarded_fields(field: str, value: str, tag: tuple[str, ...]) -> None:
     world = World()
     channel = world.channel(world.agent)
     change = [["h", channel], [field, value]]
@@ -247,14 +247,14 @@ def test_trap_31_the_refusal_to_archive_contains_the_word() -> None:
     assert "archived" in said(world, world.agent, 9002, ["h", channel], ["archived", "true"])
 
 
-def test_9002_the_owner_of_the_owning_agent_may_edit() -> None:
+def test_2_6_9002_the_owner_of_the_owning_agent_may_edit() -> None:
     world = World()
     channel = world.channel(creator=world.agent)
     world.accept(world.owner, 9002, [["h", channel], ["archived", "true"]])
 
 
 @pytest.mark.parametrize("field", ["topic", "purpose"])
-def test_9002_topic_and_purpose_are_every_members(field: str) -> None:
+def test_2_6_9002_topic_and_purpose_are_every_members(field: str) -> None:
     world = World()
     channel = world.channel(world.agent)
     world.accept(world.agent, 9002, [["h", channel], [field, "x"]])
@@ -275,19 +275,19 @@ def test_9002_topic_and_purpose_are_every_members(field: str) -> None:
         [["ttl", "x"]],
     ],
 )
-def test_9002_what_is_no_change_is_refused(tags: list[list[str]]) -> None:
+def test_2_6_9002_what_is_no_change_is_refused(tags: list[list[str]]) -> None:
     world = World()
     assert said(world, world.user, 9002, ["h", world.channel()], *tags).startswith("invalid: ")
 
 
-def test_9002_an_empty_ttl_clears() -> None:
+def test_2_6_9002_an_empty_ttl_clears() -> None:
     world = World()
     channel = world.channel(ttl="60")
     world.accept(world.user, 9002, [["h", channel], ["ttl", ""]])
     assert not {"ttl", "ttl_deadline"} & {tag[0] for tag in world.metadata(channel).tags}
 
 
-def test_9002_unarchiving_tells_every_member() -> None:
+def test_2_6_9002_unarchiving_tells_every_member() -> None:
     world = World()
     channel = world.channel(world.agent)
     world.accept(world.user, 9002, [["h", channel], ["archived", "true"]])
@@ -298,7 +298,7 @@ def test_9002_unarchiving_tells_every_member() -> None:
     assert system(world, channel)[-2:] == ["channel_archived", "channel_unarchived"]
 
 
-def test_9008_only_an_owner_deletes_and_nothing_is_left_to_read() -> None:
+def test_2_6_9008_only_an_owner_deletes_and_nothing_is_left_to_read() -> None:
     world = World()
     channel = world.channel(world.agent)
     world.message(world.agent, channel)
@@ -318,7 +318,7 @@ def test_trap_2_group_state_is_monotonic_within_one_second() -> None:
     assert len(world.members(channel)) == 3
 
 
-def test_a_member_removed_and_added_again_in_one_second_is_told_of_both() -> None:
+def test_2_8_a_member_removed_and_added_again_in_one_second_is_told_of_both() -> None:
     world = World()
     channel = world.channel(world.agent)
     target = [["h", channel], ["p", world.agent.pubkey]]
@@ -339,3 +339,82 @@ def test_2_6_an_idle_channel_is_archived_and_messages_put_it_off() -> None:
     assert said(world, world.user, 9, ["h", channel]) == "invalid: channel is archived"
     assert ("archived", "true") in world.metadata(channel).tags
     assert system(world, channel)[-1] == "channel_auto_archived"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (["visibility", "open"], "visibility_changed"),
+        (["ttl", "60"], "ttl_changed"),
+        (["archived", "true"], "channel_archived"),
+        (["topic", "x"], "topic_changed"),
+        (["purpose", "x"], "purpose_changed"),
+    ],
+)
+def test_2_8_a_change_is_told_in_the_channel(change: list[str], word: str) -> None:
+    world = World()
+    channel = world.channel()
+    world.accept(world.user, 9002, [["h", channel], change])
+    assert system(world, channel)[-1] == word
+
+
+def test_2_8_joining_and_leaving_are_told_with_who_and_whom() -> None:
+    world = World()
+    channel = world.channel(world.agent)
+    joined = json.loads(
+        next(
+            event.content for event in reversed(world.state.store.timeline()) if event.kind == 40099
+        )
+    )
+    assert joined == {
+        "type": "member_joined",
+        "actor": world.user.pubkey,
+        "target": world.agent.pubkey,
+    }
+    assert system(world, channel) == ["channel_created", "member_joined"]
+
+
+def test_2_8_a_deleted_message_is_told_in_the_channel() -> None:
+    world = World()
+    channel = world.channel()
+    message = world.message(world.user, channel)
+    world.accept(world.user, 9005, [["h", channel], ["e", message.id]])
+    assert system(world, channel)[-1] == "message_deleted"
+
+
+@pytest.mark.parametrize(("asked", "told"), [("open", "public"), ("private", "private")])
+def test_trap_24_visibility_has_one_word_in_commands_and_one_in_metadata(
+    asked: str, told: str
+) -> None:
+    world = World()
+    channel = world.channel(visibility=asked)
+    assert (told,) in world.metadata(channel).tags
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        [["visibility", "private"], ["visibility", "public"]],
+        [["ttl", "60"], ["ttl", "soon"]],
+        [["archived", "false"], ["archived", "perhaps"]],
+        [["name", "good"], ["name", "#"]],
+    ],
+)
+def test_2_6_9002_of_a_field_named_twice_the_first_counts(twice: list[list[str]]) -> None:
+    world = World()
+    channel = world.channel()
+    world.accept(world.user, 9002, [["h", channel], *twice])
+    held = world.state.groups.get(channel)
+    assert held is not None
+    assert held.visibility == "private"
+    assert held.ttl_s in (None, 60)
+    assert not held.archived
+    assert held.name in ("trial", "good")
+
+
+def test_2_6_a_ttl_of_a_command_starts_when_it_is_given() -> None:
+    world = World()
+    channel = world.channel()
+    world.clock.now += 1000
+    world.accept(world.user, 9002, [["h", channel], ["ttl", "60"]])
+    assert ("ttl_deadline", "2023-11-14T22:31:00Z") in world.metadata(channel).tags

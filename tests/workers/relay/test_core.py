@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tests.workers.relay.builders import World
 from workers.nostr.event import Event
+from workers.relay.core import RelayCore
 
 
 def says(text: str) -> Callable[[Event], bool]:
@@ -49,7 +50,7 @@ def test_waiting_also_sees_what_the_relay_signs() -> None:
     asyncio.run(scenario())
 
 
-def test_claims_are_single_and_are_forgotten_in_time() -> None:
+def test_1_8_claims_are_single_and_are_forgotten_in_time() -> None:
     world = World()
     assert world.core.claim_auth("a")
     assert not world.core.claim_auth("a")
@@ -65,3 +66,14 @@ def test_activity_moves_with_every_event() -> None:
     before = world.core.last_activity()
     world.channel()
     assert world.core.last_activity() > before
+
+
+def test_every_submission_is_observed_by_kind_and_outcome() -> None:
+    seen: list[tuple[int | None, bool]] = []
+    world = World()
+    world.core = RelayCore(world.state, lambda kind, accepted: seen.append((kind, accepted)))
+    channel = world.channel()
+    world.message(world.user, channel)
+    world.submit(world.other, 9, [["h", channel]])
+    world.submit(world.user, 12345)
+    assert seen == [(9007, True), (9, True), (9, False), (None, False)]

@@ -78,3 +78,62 @@ def test_it_connects_proves_its_key_publishes_and_fetches() -> None:
             await relay.close()
 
     asyncio.run(scenario())
+
+
+async def first_event(stream: Any) -> Any:
+    """The next event that a client's notifications tell of."""
+    while True:
+        note = await stream.next()
+        assert note is not None
+        if note.is_NEW_EVENT():
+            return note.event
+
+
+def test_it_hears_live_what_another_publishes_and_both_read_what_the_other_encrypted() -> None:
+    async def scenario() -> None:
+        nostr_sdk.uniffi_set_event_loop(asyncio.get_running_loop())
+        owner, user, agent = (Keypair.generate() for _ in range(3))
+        listener = socket.create_server(("127.0.0.1", 0))
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=host)
+        await relay.serve(listener)
+        keys = [nostr_sdk.Keys.parse(pair.secret_hex) for pair in (user, agent)]
+        clients = [
+            nostr_sdk.ClientBuilder()
+            .authenticator(Attested(held, attest(owner, pair.pubkey).to_tag()))
+            .build()
+            for held, pair in zip(keys, (user, agent), strict=True)
+        ]
+        try:
+            for client in clients:
+                await client.add_relay(nostr_sdk.RelayUrl.parse(f"ws://{host}"))
+                await client.connect(PATIENCE)
+            writer, reader = clients
+            channel = str(uuid.uuid4())
+            tags = [["h", channel], ["name", "x"], ["visibility", "private"]]
+            assert await publish(writer, event(keys[0], 9007, tags))
+            added = [["h", channel], ["p", agent.pubkey]]
+            assert await publish(writer, event(keys[0], 9000, added))
+            heard = reader.notifications()
+            wanted = nostr_sdk.Filter.from_json(json.dumps({"kinds": [9], "#h": [channel]}))
+            await reader.subscribe(nostr_sdk.ReqTarget.auto([wanted]))
+            assert await relay.wait_subscribed(agent.pubkey, channel, 10)
+            secret = user.encrypt(agent.pubkey, "for you alone")
+            message = event(keys[0], 9, [["h", channel]], secret)
+            assert await publish(writer, message)
+            async with asyncio.timeout(10):
+                got = await first_event(heard)
+            assert got.id() == message.id()
+            theirs = nostr_sdk.PublicKey.parse(user.pubkey)
+            text = nostr_sdk.nip44_decrypt(keys[1].secret_key(), theirs, got.content())
+            assert text == "for you alone"
+            answer = nostr_sdk.nip44_encrypt(
+                keys[1].secret_key(), theirs, "and back", nostr_sdk.Nip44Version.V2
+            )
+            assert user.decrypt(agent.pubkey, answer) == "and back"
+        finally:
+            for client in clients:
+                await client.shutdown()
+            await relay.close()
+
+    asyncio.run(scenario())

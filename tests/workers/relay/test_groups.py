@@ -50,7 +50,7 @@ def test_trap_23_the_role_stands_third_among_admins_and_fourth_among_members() -
     )
 
 
-def test_who_reads() -> None:
+def test_2_6_who_reads() -> None:
     groups = Groups()
     groups.add(Channel("open", "n"))
     groups.add(Channel("closed", "n", "private", members={A: "owner"}))
@@ -63,7 +63,7 @@ def test_who_reads() -> None:
     assert groups.get(None) is None
 
 
-def test_owners() -> None:
+def test_2_6_owners() -> None:
     channel = Channel("id", "n", members={A: "owner", B: "admin"})
     assert channel.is_last_owner(A)
     assert not channel.is_last_owner(B)
@@ -71,7 +71,7 @@ def test_owners() -> None:
     assert not channel.is_last_owner(A)
 
 
-def test_idle_lifetimes() -> None:
+def test_2_6_idle_lifetimes() -> None:
     groups = Groups()
     channel = Channel("id", "n", ttl_s=10)
     channel.touch(100)

@@ -101,7 +101,7 @@ def test_2_10_presence_is_the_status_or_none() -> None:
     ]
 
 
-def test_a_deletion_of_something_unknown_is_kept_without_effect() -> None:
+def test_2_9_a_deletion_of_something_unknown_is_kept_without_effect() -> None:
     world = World()
     world.accept(world.user, 5, [["e", "a" * 64]])
 
@@ -114,7 +114,7 @@ def test_a_full_relay_refuses_in_words() -> None:
     assert answer.message == "error: relay storage is full"
 
 
-def test_accepted_is_stored() -> None:
+def test_2_1_accepted_is_stored() -> None:
     world = World()
     channel = world.channel(world.agent)
     for text in "abc":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
+from workers.nostr.event import Event
+from workers.nostr.keys import Keypair
 from workers.relay.limits import Limits
-from workers.relay.outbox import QueueOutbox
+from workers.relay.outbox import Delivery, QueueOutbox
 
 LIMITS = Limits(send_buffer=3, slow_grace=2)
 
 
-def test_answers_and_events_keep_their_order() -> None:
+def test_1_3_answers_and_events_keep_their_order() -> None:
     async def scenario() -> None:
         outbox = QueueOutbox(LIMITS)
         outbox.reply("1")
@@ -24,7 +27,7 @@ def test_answers_and_events_keep_their_order() -> None:
     asyncio.run(scenario())
 
 
-def test_answers_are_never_dropped_and_hold_the_reader_up() -> None:
+def test_1_3_answers_are_never_dropped_and_hold_the_reader_up() -> None:
     async def scenario() -> None:
         outbox = QueueOutbox(LIMITS)
         for number in range(5):
@@ -38,7 +41,7 @@ def test_answers_are_never_dropped_and_hold_the_reader_up() -> None:
     asyncio.run(scenario())
 
 
-def test_a_reader_that_stays_too_slow_is_given_up() -> None:
+def test_1_3_a_reader_that_stays_too_slow_is_given_up() -> None:
     async def scenario() -> None:
         outbox = QueueOutbox(LIMITS)
         for number in range(4):
@@ -54,7 +57,7 @@ def test_a_reader_that_stays_too_slow_is_given_up() -> None:
     asyncio.run(scenario())
 
 
-def test_what_waits_is_sent_before_the_end() -> None:
+def test_1_3_what_waits_is_sent_before_the_end() -> None:
     async def scenario() -> None:
         outbox = QueueOutbox(LIMITS)
         outbox.reply("last word")
@@ -62,5 +65,29 @@ def test_what_waits_is_sent_before_the_end() -> None:
         outbox.reply("too late")
         assert await outbox.take() == "last word"
         assert await outbox.take() is None
+
+    asyncio.run(scenario())
+
+
+class Counted(Delivery):
+    """An event whose text is counted as it is made."""
+
+    made = 0
+
+    def text(self) -> str:
+        Counted.made += 1
+        return super().text()
+
+
+def test_1_3_the_text_of_an_event_is_made_when_it_is_sent() -> None:
+    async def scenario() -> None:
+        outbox = QueueOutbox(LIMITS)
+        event = Event.sign(Keypair.generate(), 0, (), "{}", 1)
+        outbox.reply(Counted("s", event))
+        assert Counted.made == 0
+        text = await outbox.take()
+        assert text is not None
+        assert json.loads(text) == ["EVENT", "s", event.to_dict()]
+        assert Counted.made == 1
 
     asyncio.run(scenario())

@@ -261,3 +261,104 @@ def test_the_index_that_is_chosen_never_changes_the_answer(data: st.DataObject) 
 
 def may_see_global(event: Event, caller: str) -> bool:
     return event.kind != 44100 or ("p", caller) in event.tags
+
+
+def test_1_5_h_finds_an_event_without_one_by_its_channel() -> None:
+    world = World()
+    channel = world.channel(world.agent)
+    message = world.message(world.user, channel)
+    reaction = world.accept(world.agent, 7, [["e", message.id]], "+")
+    deletion = world.accept(world.agent, 5, [["e", reaction.id]])
+    assert world.stored(world.user, {"kinds": [5, 7], "#h": [channel]}) == [deletion]
+
+
+def test_1_5_p_is_compared_in_lower_case_and_only_as_a_key() -> None:
+    world = World()
+    channel = world.channel()
+    upper = world.message(world.user, channel, "x", ["p", world.agent.pubkey.upper()])
+    world.message(world.user, channel, "y", ["p", "no key"])
+    wanted = {"kinds": [9], "#h": [channel]}
+    assert world.stored(world.user, {**wanted, "#p": [world.agent.pubkey]}) == [upper]
+    assert world.stored(world.user, {**wanted, "#p": ["no key"]}) == []
+
+
+def test_1_5_e_and_d_are_compared_as_they_are() -> None:
+    world = World()
+    channel = world.channel()
+    root = world.message(world.user, channel, "root")
+    reply = world.message(world.user, channel, "reply", ["e", root.id, "", "reply"], ["d", "X"])
+    assert world.stored(world.user, {"kinds": [9], "#e": [root.id]}) == [reply]
+    assert world.stored(world.user, {"kinds": [9], "#d": ["X"]}) == [reply]
+    assert world.stored(world.user, {"kinds": [9], "#d": ["x"]}) == []
+
+
+def test_1_5_every_field_of_a_filter_must_fit() -> None:
+    world = World()
+    channel = world.channel(world.agent)
+    fitting = world.message(world.agent, channel, "x", ["p", world.user.pubkey])
+    world.message(world.user, channel, "y", ["p", world.user.pubkey])
+    world.message(world.agent, channel, "z")
+    wanted = {"kinds": [9], "authors": [world.agent.pubkey], "#p": [world.user.pubkey]}
+    assert world.stored(world.user, wanted) == [fitting]
+
+
+def test_trap_29_membership_is_seen_by_the_next_request() -> None:
+    world = World()
+    channel = world.channel()
+    message = world.message(world.user, channel)
+    wanted = {"kinds": [9], "#h": [channel]}
+    assert world.query(world.agent, wanted) == []
+    world.accept(world.user, 9000, [["h", channel], ["p", world.agent.pubkey]])
+    assert world.query(world.agent, wanted) == [message]
+    world.accept(world.user, 9001, [["h", channel], ["p", world.agent.pubkey]])
+    assert world.query(world.agent, wanted) == []
+
+
+def test_trap_28_metadata_is_there_before_the_creation_is_answered() -> None:
+    world = World()
+    channel = world.channel()
+    order = [event.kind for event in world.state.store.timeline()]
+    assert order == [9007, 40099, 39000, 39001, 39002, 44100]
+    assert world.metadata(channel).tags[0] == ("d", channel)
+
+
+def test_trap_30_members_added_one_after_another_are_all_listed() -> None:
+    world = World()
+    people = [world.agent, world.other, world.owner]
+    channel = world.channel(*people)
+    assert list(world.members(channel)) == [pair.pubkey for pair in (world.user, *people)]
+
+
+def test_2_6_an_archived_channel_stays_readable() -> None:
+    world = World()
+    channel = world.channel(world.agent)
+    message = world.message(world.user, channel)
+    world.accept(world.user, 9002, [["h", channel], ["archived", "true"]])
+    assert world.query(world.agent, {"kinds": [9], "#h": [channel]}) == [message]
+
+
+def test_2_9_edits_stand_beside_what_they_edit() -> None:
+    world = World()
+    channel = world.channel()
+    message = world.message(world.user, channel, "old")
+    edit = world.accept(world.user, 40003, [["h", channel], ["e", message.id]], "new")
+    found = world.stored(world.user, {"kinds": [9, 40003], "#h": [channel]})
+    assert sorted(found, key=lambda event: event.kind) == [message, edit]
+
+
+def test_2_9_a_deletion_of_what_is_gone_already_stays_in_its_channel() -> None:
+    world = World()
+    channel = world.channel(world.agent)
+    message = world.message(world.agent, channel)
+    world.accept(world.agent, 5, [["e", message.id]])
+    second = world.accept(world.agent, 5, [["e", message.id]], "why it had to go")
+    assert world.stored(world.other, {"kinds": [5]}) == []
+    assert second in world.stored(world.user, {"kinds": [5], "#h": [channel]})
+
+
+def test_2_9_a_vote_is_an_event_of_its_channel() -> None:
+    world = World()
+    channel = world.channel(world.agent)
+    post = world.accept(world.user, 45001, [["h", channel]], "post")
+    vote = world.accept(world.agent, 45002, [["h", channel], ["e", post.id]], "+")
+    assert world.stored(world.user, {"kinds": [45002], "#e": [post.id]}) == [vote]

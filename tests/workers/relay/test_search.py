@@ -31,15 +31,15 @@ from workers.relay.search import parse_search, words_of
         ("chc-1", "id chc-1 here", 1),
     ],
 )
-def test_rank(query: str, text: str, rank: int) -> None:
+def test_1_10_search_ranks_by_how_often_a_text_fits(query: str, text: str, rank: int) -> None:
     assert parse_search(query).rank(text) == rank
 
 
-def test_prefixes() -> None:
+def test_1_10_search_finds_prefixes_when_asked() -> None:
     assert parse_search("alp", is_prefix=True).rank("alpha alps") == 2
     assert parse_search("alp bet", is_prefix=True).rank("alpha") == 0
     assert parse_search('"big alp"', is_prefix=True).rank("big alpha") == 1
 
 
-def test_words() -> None:
+def test_1_10_search_is_by_words_in_any_case() -> None:
     assert words_of("It's a_b 1,234") == ["it", "s", "a", "b", "1", "234"]

@@ -234,7 +234,7 @@ def test_1_1_a_body_has_at_most_1_mib(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_a_request_without_a_host_is_a_404(tmp_path: Path) -> None:
+def test_1_2_a_request_without_a_host_is_a_404(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         reader, writer = await asyncio.open_unix_connection(str(place.path))
         writer.write(b"POST /query HTTP/1.0\r\nContent-Length: 2\r\n\r\n[]")
@@ -245,7 +245,7 @@ def test_a_request_without_a_host_is_a_404(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
+def test_1_3_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         reader, writer = await asyncio.open_unix_connection(str(place.path))
         head = f"POST /query HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 9\r\n\r\n["
@@ -282,7 +282,7 @@ def test_a_listener_holds_a_bounded_number_of_connections(tmp_path: Path) -> Non
     at_a_place(tmp_path, scenario, connections=2)
 
 
-def test_close_ends_connections_sockets_and_paths_and_may_be_repeated(tmp_path: Path) -> None:
+def test_1_3_closing_says_1012_and_ends_connections_sockets_and_paths(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         ws = await place.logged_in(Keypair.generate())
         began = time.monotonic()
@@ -321,7 +321,7 @@ def test_the_last_activity_moves_with_client_messages(tmp_path: Path) -> None:
     at_a_place(tmp_path, scenario)
 
 
-def test_a_slow_reader_is_disconnected_and_hinders_nobody(tmp_path: Path) -> None:
+def test_1_3_a_slow_reader_is_disconnected_and_hinders_nobody(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         user = Keypair.generate()
         now = int(time.time())

@@ -14,7 +14,7 @@ def event(number: int, kind: int = 9, moment: int = 0, *tags: tuple[str, ...]) -
     return Event(f"{number:064x}", "a" * 64, moment, kind, tags, "", "0" * 128)
 
 
-def test_hidden_events_leave_every_answer_and_stay_in_the_timeline() -> None:
+def test_2_15_hidden_events_leave_every_answer_and_stay_in_the_timeline() -> None:
     store = EventStore()
     stored = store.append(event(1, 9, 0, ("p", "b" * 64), ("h", "x")), "x")
     store.hide(stored)
@@ -27,7 +27,7 @@ def test_hidden_events_leave_every_answer_and_stay_in_the_timeline() -> None:
     assert store.in_channel("x") == []
 
 
-def test_a_hidden_version_gives_its_place_free() -> None:
+def test_2_15_a_hidden_version_gives_its_place_free() -> None:
     store = EventStore()
     stored = store.append(event(1, 0, 5), None)
     store.hide(stored)
@@ -36,7 +36,7 @@ def test_a_hidden_version_gives_its_place_free() -> None:
 
 @settings(deadline=None)
 @given(st.permutations([(number, moment) for moment in (0, 1) for number in range(3)]))
-def test_whatever_the_order_the_newest_then_lowest_id_is_current(
+def test_2_15_whatever_the_order_the_newest_then_lowest_id_is_current(
     order: list[tuple[int, int]],
 ) -> None:
     store = EventStore()
@@ -50,7 +50,7 @@ def test_whatever_the_order_the_newest_then_lowest_id_is_current(
     assert list(store.candidates(Filter.from_dict({"kinds": [30174]}))) == [current]
 
 
-def test_places_of_replaceable_events() -> None:
+def test_2_15_places_of_replaceable_events() -> None:
     store = EventStore()
     store.append(event(1, 0, 5), None)
     assert store.loses(event(2, 0, 5), None)

@@ -142,7 +142,7 @@ def test_3_1_a_busy_relay_stays_a_refusal() -> None:
     talk(Moody(503, 503, 503), scenario)
 
 
-def test_every_call_has_a_deadline() -> None:
+def test_3_1_every_call_has_a_deadline() -> None:
     async def scenario(client: Transport) -> None:
         with pytest.raises(RelayUnreachableError, match=r"0\.2 s"):
             await client.post("/events", b"{}")
@@ -150,7 +150,7 @@ def test_every_call_has_a_deadline() -> None:
     talk(Moody("hang", "hang", "hang"), scenario, timeout_s=0.2)
 
 
-def test_a_hint_longer_than_the_deadline_is_waited_for_no_longer_than_that() -> None:
+def test_3_1_a_hint_longer_than_the_deadline_is_waited_for_no_longer_than_that() -> None:
     async def scenario(client: Transport) -> None:
         with pytest.raises(RelayUnreachableError, match="retry in 29s"):
             await client.post("/events", b"{}")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workers.container.ownership import this_process
+from workers.container.scratch import OWNER_FILE
 from workers.trial.files import (
     LogTail,
     TrialFolder,
@@ -83,6 +85,18 @@ def test_writes_strike_secrets_out(tmp_path: Path) -> None:
     secrets.add_token("the-token")
     folder.write("logs/agents/a.log", b"printed the-token here", secrets)
     assert b"the-token" not in (folder.out / "logs/agents/a.log").read_bytes()
+
+
+def test_nobody_else_of_the_machine_enters_and_only_a_kept_folder_outlives_its_node(
+    tmp_path: Path,
+) -> None:
+    folder = TrialFolder(tmp_path / "trial")
+    folder.create()
+    # A container's root may leave a program there that runs as the host's root.
+    assert folder.root.stat().st_mode & 0o777 == 0o700
+    assert (folder.root / OWNER_FILE).read_text() == this_process()
+    folder.keep()
+    assert not (folder.root / OWNER_FILE).exists()
 
 
 def test_a_folder_is_removed_once_and_again(tmp_path: Path) -> None:

@@ -176,6 +176,14 @@ def test_a_process_out_of_memory_that_is_not_the_agent_is_no_cause(tmp_path: Pat
     assert end.record.oom_events >= 1
 
 
+def test_whatever_an_agent_makes_of_its_log_folder_nothing_stays_on_the_node(
+    tmp_path: Path,
+) -> None:
+    dig = "import os\\nfor _ in range(3000):\\n os.mkdir('d')\\n os.chdir('d')"
+    _, here = run_trial(tmp_path, f'cd /logs/agents && printf "{dig}" | python3 -; ls', SAY)
+    assert not list((here.workspace / "trials").iterdir())
+
+
 def test_a_late_lease_writes_late_and_does_not_commit(tmp_path: Path) -> None:
     async def go() -> tuple[TrialEnd, Stage]:
         async with stage(tmp_path, SAY) as here:

@@ -101,6 +101,7 @@ class Campaign:
     def _step(self, stage: Stage, made: Messages, chance: random.Random) -> None:
         if chance.random() < 0.02:
             stage.world.clock.now += chance.choice([1, 1, 1, 2, 30])
+            stage.world.core.refresh()  # what the time brings goes to subscriptions as they are
         line = chance.choice(stage.lines)
         began = time.perf_counter()
         if chance.random() < HTTP_SHARE:

@@ -7,6 +7,7 @@ from typing import Any
 from tests.workers.relay.builders import World
 from workers.nostr.event import Event
 from workers.nostr.tags import first, values
+from workers.relay.groups import uuid_from
 
 GROUP_STATE = (39000, 39001, 39002)
 NOTICES = (44100, 44101)
@@ -73,8 +74,6 @@ class Judge:
             return False
         if event.kind in (30175, 30178):
             return ("shared", "true") in event.tags
-        if event.kind == 41010:
-            return pubkey in (event.pubkey, *values(event.tags, "p"))
         place = self.places.get(event.id, self.place_of(event))
         if place is None:
             return True
@@ -90,7 +89,11 @@ class Judge:
         targets = list(values(event.tags, "e"))
         if event.kind in (5, 7) and targets and targets[-1] in self.places:
             return self.places[targets[-1]]
-        place = first(event.tags, "h")
+        if event.kind == 41010:
+            people = {event.pubkey, *values(event.tags, "p")}
+            conversation = self.world.state.groups.direct(people)
+            return None if conversation is None else conversation.id
+        place = first(event.tags, "h") or (uuid_from(event.id) if event.kind == 9007 else None)
         return place if place is not None and self.world.state.groups.was_used(place) else None
 
     def _must_be_at_home(self, event: Event) -> None:

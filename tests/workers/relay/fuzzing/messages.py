@@ -76,7 +76,7 @@ class Messages:
     def forged(self, event: Event) -> dict[str, Any]:
         """An event that was changed after it was signed."""
         other = self._known()
-        change = self.chance.choice(
+        change: dict[str, Any] = self.chance.choice(
             [
                 {"content": event.content + "!"},
                 {"sig": other.sig},

@@ -1,4 +1,4 @@
-"""``apiary tasks``: what a data set has."""
+"""``apiary tasks list``."""
 
 from __future__ import annotations
 
@@ -8,33 +8,24 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from scheduler.cli.exits import Exit, UsageFault
+from scheduler.cli.exits import Exit
 from scheduler.cli.options import data_console, json_option
-from scheduler.manifest.roots import KIT_NAME, find_manifests
-from scheduler.manifest.task import CONFIG_NAME, load_task
+from scheduler.cli.tasks.folders import open_dataset, path_option
 from scheduler.plan import default_count
 from scheduler.report.names import short_name
 from scheduler.report.tables import plain_table
 from workers.contract.task import Task
 
 
-@click.group("tasks")
-def command() -> None:
-    """List the tasks of a data set."""
-
-
-@command.command("list")
-@click.option(
-    "--path",
-    type=click.Path(path_type=Path),
-    help="Folder of tasks; otherwise manifests/tasks.",
-)
+@click.command("list", short_help="Print every task.")
+@path_option
 @json_option
 def list_tasks(path: Path | None, as_json: bool) -> int:
     """Print every task: name, layer, attempts, difficulty, digest."""
-    tasks = read_tasks(path or Path("manifests") / "tasks")
+    dataset = open_dataset(path)
+    tasks = sorted(map(dataset.load, dataset.tasks), key=lambda task: task.name)
     if as_json:
-        click.echo(json.dumps([_document(task) for task in tasks], sort_keys=True))
+        click.echo(json.dumps([document(task) for task in tasks], sort_keys=True))
         return Exit.DONE
     table = plain_table()
     for heading in ("task", "layer", "k", "difficulty", "digest"):
@@ -53,23 +44,8 @@ def list_tasks(path: Path | None, as_json: bool) -> int:
     return Exit.DONE
 
 
-def read_tasks(path: Path) -> list[Task]:
-    """Every task of a folder by name, each checked whole.
-
-    Raises:
-        UsageFault: there is no such folder, or no task in it.
-        ManifestError: a task has faults.
-    """
-    if not path.is_dir():
-        raise UsageFault(f"there is no folder {path}: name the folder of tasks with --path")
-    kit = find_manifests(path) / KIT_NAME
-    folders = sorted(child for child in path.iterdir() if (child / CONFIG_NAME).is_file())
-    if not folders:
-        raise UsageFault(f"{path} has no tasks: no folder with a {CONFIG_NAME} is in it")
-    return sorted((load_task(folder, kit) for folder in folders), key=lambda task: task.name)
-
-
-def _document(task: Task) -> dict[str, object]:
+def document(task: Task) -> dict[str, object]:
+    """A task in a few words, for machines."""
     return {
         "name": task.name,
         "layer": task.layer,

@@ -9,9 +9,6 @@ bin=$PWD/.venv/bin
 export PATH=$bin:$PATH APIARY_NO_SKIPS=1
 APIARY_BASE_IMAGE=${APIARY_BASE_IMAGE:-$(cat .apiary/base-image)}
 export APIARY_BASE_IMAGE
-# Tests of single tools build on this name, whatever base was chosen.
-docker image inspect apiary-base:local >/dev/null 2>&1 ||
-    docker tag "$APIARY_BASE_IMAGE" apiary-base:local
 
 step() { # what, command…
     local started=$SECONDS

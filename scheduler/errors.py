@@ -6,6 +6,7 @@
     ├── IllegalMoveError      the queue was asked for a move that its table does not have
     ├── ClusterError          Ray could not be started, reached or used
     │   └── NoNodeError       there is no node, and none will come
+    ├── MetricsAddressError   the metrics cannot be served where they should be
     ├── DriverClaimError      no driver generation could be claimed in the store
     └── NodeError             an exchange with a node gave no answer
         ├── NodeLostError     the node is dead for certain
@@ -54,3 +55,7 @@ class NodeLostError(NodeError):
 
 class NodeSilentError(NodeError):
     """The node did not answer; it may still run what it holds, until its leases end."""
+
+
+class MetricsAddressError(DriverError):
+    """The metrics cannot be served where the operator said."""

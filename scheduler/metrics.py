@@ -20,6 +20,7 @@ from prometheus_client import (
     start_http_server,
 )
 
+from scheduler.errors import MetricsAddressError
 from scheduler.view import Observer, SweepView
 from workers.contract.outcome import BLAME_OF, Phase
 from workers.contract.result import TryRecord
@@ -68,9 +69,7 @@ class SweepMetrics:
         )
         self._progress = self._gauge("apiary_sweep_progress_ratio", "Settled of all attempts.")
         self._rate = self._gauge("apiary_sweep_attempts_per_minute", "Attempts settled a minute.")
-        self._eta = self._gauge(
-            "apiary_sweep_eta_seconds", "Time to the end, while known."
-        )
+        self._eta = self._gauge("apiary_sweep_eta_seconds", "Time to the end, while known.")
         self._nodes = self._gauge("apiary_nodes", "Nodes that take leases.")
         self._cost = Counter(
             "apiary_model_cost_usd",
@@ -145,8 +144,9 @@ class Watched:
             observer.note(text)
 
 
-class MetricsAddressError(Exception):
-    """The metrics cannot be served where the operator said."""
+def metrics_key(sweep: str) -> str:
+    """Where a sweep's last metrics are kept, so that a short sweep's are not lost."""
+    return f"sweeps/{sweep}/report/metrics.txt"
 
 
 @contextmanager

@@ -36,6 +36,24 @@ def json_option(function: F) -> F:
     )(function)
 
 
+def metrics_options(function: F) -> F:
+    """``--metrics-port`` and ``--metrics-address``."""
+    port = click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        metavar="PORT",
+        help="Serve the sweep's metrics to Prometheus while it runs; 0 takes a free port.",
+    )
+    address = click.option(
+        "--metrics-address",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="The interface that metrics are served on.",
+    )
+    return port(address(function))
+
+
 def sweep_argument(function: F) -> F:
     """A sweep by id, unique prefix, or ``latest``, which is the default."""
     return click.argument("sweep", default="latest", metavar="[SWEEP]")(function)

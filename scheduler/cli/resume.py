@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from scheduler.cli.names import find_sweep
-from scheduler.cli.options import json_option, opened, store_option, sweep_argument
+from scheduler.cli.options import json_option, metrics_options, opened, store_option, sweep_argument
 from scheduler.cli.run import announce
 from scheduler.lock import plan_from_lock, read_locks
 from scheduler.manifest import load_endpoints
@@ -33,6 +33,7 @@ from scheduler.settings import read_settings
     metavar="ADDRESS",
     help="A running Ray cluster; otherwise Ray is started on this machine.",
 )
+@metrics_options
 @store_option
 @json_option
 def command(
@@ -40,6 +41,8 @@ def command(
     endpoint_config: Path | None,
     n_concurrent: int | None,
     ray_address: str | None,
+    metrics_port: int | None,
+    metrics_address: str,
     store_url: str | None,
     as_json: bool,
 ) -> int:
@@ -62,4 +65,6 @@ def command(
     from scheduler.cli.running import Running, run_to_report
 
     slots = n_concurrent or lock.profile.n_concurrent
-    return run_to_report(plan, store, Running(slots, ray_address, as_json))
+    return run_to_report(
+        plan, store, Running(slots, ray_address, as_json, metrics_port, metrics_address)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from scheduler.cli.exits import Exit
-from scheduler.cli.options import human_console, json_option, store_option
+from scheduler.cli.options import human_console, json_option, metrics_options, store_option
 from scheduler.cli.plan import show_plan
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
@@ -20,12 +20,15 @@ from scheduler.settings import read_settings
     metavar="ADDRESS",
     help="A running Ray cluster; otherwise Ray is started on this machine.",
 )
+@metrics_options
 @store_option
 @json_option
 def command(
     flags: SweepFlags,
     dry_run: bool,
     ray_address: str | None,
+    metrics_port: int | None,
+    metrics_address: str,
     store_url: str | None,
     as_json: bool,
 ) -> int:
@@ -46,7 +49,9 @@ def command(
     # Here because Ray and Docker take a second to load, and a wrong file is told without them.
     from scheduler.cli.running import Running, start_sweep
 
-    return start_sweep(plan, Running(flags.n_concurrent, ray_address, as_json))
+    return start_sweep(
+        plan, Running(flags.n_concurrent, ray_address, as_json, metrics_port, metrics_address)
+    )
 
 
 def announce(plan: Plan) -> None:

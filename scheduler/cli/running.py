@@ -15,6 +15,7 @@ from scheduler.cli.options import data_console, human_console
 from scheduler.cli.progress import progress
 from scheduler.driver import run_sweep
 from scheduler.lock import write_lock
+from scheduler.metrics import SweepMetrics, Watched, metrics_key, served
 from scheduler.plan import Plan
 from scheduler.report.collect import collect
 from scheduler.report.page import write_report
@@ -40,6 +41,9 @@ class Running:
     ray_address: str | None
     """A running cluster; null: a local Ray is started and ended."""
     as_json: bool
+    metrics_port: int | None = None
+    """Null: metrics are not served, only kept beside the report."""
+    metrics_address: str = "127.0.0.1"
 
 
 def start_sweep(plan: Plan, how: Running) -> Exit:
@@ -97,11 +101,19 @@ def run_to_report(plan: Plan, store: Store, how: Running) -> Exit:
 
     Raises:
         DriverError: no driver could be started.
+        MetricsAddressError: the metrics cannot be served where they should be.
         StoreError: the store refused.
     """
     human = human_console()
-    with progress(human, how.as_json) as shown, stopped_by_operator() as stop:
+    metrics = SweepMetrics(plan.sweep, plan.conditions)
+    with (
+        served(metrics, how.metrics_port, how.metrics_address) as metrics_url,
+        progress(human, how.as_json) as shown,
+        stopped_by_operator() as stop,
+    ):
         shown.event("start", sweep=plan.sweep, attempts=len(plan.attempts), store=plan.spec.store)
+        if metrics_url is not None:
+            shown.note(f"metrics: {metrics_url}")
         if how.ray_address is None:
             shown.note("starting Ray and a node on this machine")
         end = run_sweep(
@@ -109,9 +121,10 @@ def run_to_report(plan: Plan, store: Store, how: Running) -> Exit:
             plan.spec.store,
             n_concurrent=how.n_concurrent,
             ray_address=how.ray_address,
-            observer=shown,
+            observer=Watched(shown, metrics),
             stop=stop,
         )
+        store.put(metrics_key(plan.sweep), metrics.snapshot())
         summary, page = report(store, plan.sweep)
         code = exit_of_run(end, summary)
         shown.event(

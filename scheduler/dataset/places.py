@@ -70,7 +70,8 @@ class TaskTexts:
 
     def _read(self, name: str) -> str:
         path = self._folder / name
-        if ".." in Path(name).parts or not path.is_file():
+        outside = Path(name).is_absolute() or ".." in Path(name).parts
+        if outside or not path.is_file():
             raise PlaceError(f"the task has no file {name!r}")
         return path.read_text("utf-8", errors="replace")
 
@@ -102,9 +103,12 @@ def constants(source: str) -> dict[str, Any]:
         raise PlaceError(f"{VERIFIER} line {error.lineno}: not Python: {error.msg}") from error
     found: dict[str, Any] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if isinstance(target, ast.Name):
             try:
-                found[node.targets[0].id] = ast.literal_eval(node.value)
+                found[target.id] = ast.literal_eval(node.value)
             except ValueError:
                 continue  # Computed, a call, a name: not written out.
     return found

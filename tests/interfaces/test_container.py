@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from tests.base_image import base_image
 from tests.workers.container.conftest import bench as bench
 from tests.workers.container.engines import Bench, built_image, docker, eventually, spec
 from workers.container.interface import (
@@ -30,8 +31,9 @@ pytestmark = pytest.mark.docker
 Opened = Callable[[], AbstractAsyncContextManager[Engine]]
 Context = Callable[[str], tuple[Path, str]]
 TIMEOUT_S = 60.0
-ODD = """\
-FROM apiary-base:local
+ODD = (
+    f"FROM {base_image()}\n"
+    + """\
 RUN useradd --uid 4711 somebody && mkdir /data /work && echo kept > /data/file \
  && ln -s /etc/passwd /link && mkfifo /pipe && mkdir /folder && echo in > /folder/file \
  && head -c 300000 /dev/zero > /large && printf 'plain\\n' > /plain && chmod 4700 /plain \
@@ -43,6 +45,7 @@ ENTRYPOINT ["false"]
 CMD ["ignored"]
 HEALTHCHECK --interval=1s CMD touch /work/checked
 """
+)
 
 
 @pytest.fixture(params=["docker"])
@@ -463,7 +466,7 @@ async def build(engine: Engine, context: Path, tag: str, timeout_s: float = TIME
     return await engine.ensure_image(
         context,
         tag=tag,
-        build_args={"BASE_IMAGE": "apiary-base:local"},
+        build_args={"BASE_IMAGE": base_image()},
         labels={"apiary.task": "test"},
         timeout_s=timeout_s,
     )

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.base_image import base_image
 from tests.manifests.task_transcripts import accepted
 from tests.manifests.task_verifiers import ACTION, CHECK_ID, MANIFESTS, NAMED_PATH, TASKS, fixture
 
-BASE = "apiary-base:local"
+BASE = base_image()
 LABEL = "apiary.test=task-images"
 (SKILL,) = fixture(NAMED_PATH).verifier_inputs
 SEALED = (

@@ -75,8 +75,11 @@ def test_the_plan_comes_back_from_the_lock_alone(plan: Plan, store: Store) -> No
     assert lock_of(again) == lock
 
 
-def test_writing_the_same_lock_twice_is_one_lock(plan: Plan, store: Store) -> None:
-    assert write_lock(store, plan) == write_lock(store, plan)
+def test_the_same_plan_started_twice_in_one_second_is_run_once(plan: Plan, store: Store) -> None:
+    lock = write_lock(store, plan)
+    with pytest.raises(LockError, match="same second"):
+        write_lock(store, plan)
+    assert read_locks(store, plan.sweep) == [lock]
     assert list(store.keys("sweeps/")) == [lock_key(plan.sweep, 1)]
 
 

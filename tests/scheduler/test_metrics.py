@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.metrics import MetricsAddressError, SweepMetrics, Watched, served
+from scheduler.errors import MetricsAddressError
+from scheduler.metrics import SweepMetrics, Watched, served
 from scheduler.view import ConditionView, SweepView
 from workers.contract.outcome import BLAME_OF, Cause, Phase, outcome_of
 from workers.contract.result import TryRecord

@@ -86,6 +86,10 @@ class Container(Protocol):
         """
         ...
 
+    async def output(self, timeout_s: float) -> str:
+        """The end of what it wrote to standard output and standard error, 8 KiB at most."""
+        ...
+
     def oom_events(self) -> int:
         """The memory cgroup's OOM kills so far; the last known figure once it is gone."""
         ...

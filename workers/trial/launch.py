@@ -13,7 +13,13 @@ import time
 from contextlib import AsyncExitStack
 from typing import Any
 
-from workers.container.interface import Container, ContainerError, ContainerSpec, Mount
+from workers.container.interface import (
+    Container,
+    ContainerError,
+    ContainerSpec,
+    ExitState,
+    Mount,
+)
 from workers.contract.outcome import Cause
 from workers.trial.errors import PhaseError, deadline
 from workers.trial.handoff import (
@@ -31,6 +37,7 @@ LIB = "/opt/apiary/lib"
 PROMPTS = "/opt/apiary/prompts"
 AGENT_LOGS = "/logs/agents"
 AGENT_COMMAND = ("python3", "-s", "-m", "workers.agent")
+OUTPUT_S = 10.0
 GRACE_S = 120.0
 """Added to the clocks of a trial for the container's own time limit and its label."""
 
@@ -81,11 +88,7 @@ async def _subscribed(container: Container, provisioned: Provisioned, seconds: f
     try:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
-            state = death.result()
-            code = state.exit_code if state else None
-            raise PhaseError(
-                Cause.AGENT_LAUNCH, f"the container ended with {code} before its agents were ready"
-            )
+            raise PhaseError(Cause.AGENT_LAUNCH, await _last_words(container, death))
         if not all(ready.result()):
             raise PhaseError(
                 Cause.READINESS_TIMEOUT, f"an agent did not subscribe within {seconds:g} s"
@@ -94,6 +97,17 @@ async def _subscribed(container: Container, provisioned: Provisioned, seconds: f
         for wait in (*waits, death):
             wait.cancel()
         await asyncio.gather(ready, death, return_exceptions=True)
+
+
+async def _last_words(container: Container, death: asyncio.Future[ExitState | None]) -> str:
+    """How a container ended that should have run, and what it said."""
+    try:
+        state = death.result()
+        said = (await container.output(OUTPUT_S)).strip()
+    except ContainerError as error:
+        return f"before its agents were ready: {error}"
+    code = state.exit_code if state else None
+    return f"the container ended with {code} before its agents were ready: {said[-600:]}"
 
 
 def container_spec(

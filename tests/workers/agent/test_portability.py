@@ -10,6 +10,8 @@ from pathlib import Path
 import nostr_sdk
 import pytest
 
+from tests.base_image import base_image
+
 ROOT = Path("workers")
 SOURCES = sorted(
     [ROOT / "__init__.py", *(ROOT / "agent").rglob("*.py"), *(ROOT / "nostr").rglob("*.py")]
@@ -68,7 +70,7 @@ def test_every_module_loads_in_the_base_image_without_site_packages() -> None:
         told = subprocess.run(
             ["docker", "run", "--rm", "--network=none", "--label=apiary-test=agent",
              "--cap-drop=ALL", "--env=PYTHONPATH=/opt/apiary/lib", *options,
-             "apiary-base:local", "python3", *python],
+             base_image(), "python3", *python],
             capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         if "-c" in python:

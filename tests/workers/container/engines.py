@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.base_image import base_image
 from workers.container.api import DockerApi
 from workers.container.docker import DockerEngine
 from workers.container.interface import ContainerSpec
 
-BASE = "apiary-base:local"
+BASE = base_image()
 PATIENCE_S = 30.0
 
 

@@ -189,7 +189,7 @@ def test_the_agent_is_compiled_for_the_image_and_imported_read_only(bench: Bench
 
 
 UNFIT = """\
-FROM apiary-base:local
+FROM {base}
 RUN mkdir /fake && printf '#!/bin/sh\\necho $SAY; exit $CODE\\n' > /fake/python3 \
  && chmod 755 /fake/python3
 ENV PATH=/fake SAY={say} CODE={code}
@@ -201,11 +201,14 @@ ENV PATH=/fake SAY={say} CODE={code}
     ("dockerfile", "reason"),
     [
         (f"FROM {BASE}\nENV PATH=/nowhere\n", "no python3 on its path"),
-        (UNFIT.format(say="Python-3.8.1", code=42), "older than 3.9 Python-3.8.1"),
-        (UNFIT.format(say="", code=43), "not glibc"),
-        (UNFIT.format(say="GLIBC_2.17", code=44), "cannot load .* GLIBC_2.17"),
-        (UNFIT.format(say="Oops", code=1), "compiling ended with 1: Oops"),
-        (UNFIT.format(say="fine", code=0), "said"),
+        (
+            UNFIT.format(base=BASE, say="Python-3.8.1", code=42),
+            "older than 3.9 Python-3.8.1",
+        ),
+        (UNFIT.format(base=BASE, say="", code=43), "not glibc"),
+        (UNFIT.format(base=BASE, say="GLIBC_2.17", code=44), "cannot load .* GLIBC_2.17"),
+        (UNFIT.format(base=BASE, say="Oops", code=1), "compiling ended with 1: Oops"),
+        (UNFIT.format(base=BASE, say="fine", code=0), "said"),
         (f"FROM {BASE}\nUSER 4711\n", ""),
     ],
 )

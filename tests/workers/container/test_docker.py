@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from tests.base_image import base_image
 from tests.workers.container.engines import Bench, docker, eventually, spec
 from workers.container import ownership
 from workers.container.docker import DockerEngine
@@ -49,7 +50,7 @@ def test_closing_takes_along_what_is_left(bench: Bench) -> None:
 def test_an_image_that_went_away_is_built_again(bench: Bench) -> None:
     context = bench.directory / "context"
     context.mkdir()
-    (context / "Dockerfile").write_text("FROM apiary-base:local\nRUN true\n")
+    (context / "Dockerfile").write_text(f"FROM {base_image()}\nRUN true\n")
     tag = f"apiary-test:{bench.node}"
 
     async def build(engine: DockerEngine) -> str:

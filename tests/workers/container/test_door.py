@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.base_image import base_image
 from tests.workers.container.engines import Bench, docker, eventually, spec
 from workers.container import door
 from workers.container.interface import ContainerLostError
@@ -53,7 +54,7 @@ def test_the_host_itself_is_never_listened_on(bench: Bench) -> None:
     label = f"apiary.node={bench.node}"
     container = docker(
         *("run", "--detach", "--network", "host", "--label", label),
-        *("apiary-base:local", "sleep", "1000"),
+        *(base_image(), "sleep", "1000"),
     )
     try:
         pid = int(docker("inspect", "--format", "{{.State.Pid}}", container))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.base_image import base_image
 from tests.workers.container.engines import Bench, docker, eventually, spec
 from workers.container.interface import ContainerError
 from workers.container.network import BRIDGE, RULES
@@ -103,7 +104,7 @@ def test_public_containers_do_not_reach_each_other_nor_published_ports(bench: Be
             label = f"apiary.network=test-{bench.node}"
             other = docker(
                 *("run", "--detach", "--label", label, "--publish", "8000"),
-                *("apiary-base:local", "python3", "-c", SERVE),
+                *(base_image(), "python3", "-c", SERVE),
             )
             try:
                 published = docker("port", other, "8000/tcp").splitlines()[0].rpartition(":")[2]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.base_image import base_image
 from tests.workers.container.engines import Bench, docker, spec
 from workers.container import ownership, reap
 from workers.container.reap import why_removable
@@ -35,7 +36,7 @@ def container(bench: Bench, **labels: str) -> str:
     words = [f"--label=apiary.{name}={value}" for name, value in labels.items()]
     return docker(
         *("run", "--detach", "--network=none", f"--label=test={bench.node}", *words),
-        *("apiary-base:local", "sleep", "1000"),
+        *(base_image(), "sleep", "1000"),
     )
 
 
@@ -89,7 +90,7 @@ def test_what_cannot_be_removed_is_told_and_stops_nothing(bench: Bench) -> None:
     docker("volume", "create", "--label", "apiary.sweep=" + bench.node, volume)
     user = docker(
         *("create", "--label", f"test={bench.node}", "--volume", f"{volume}:/x"),
-        *("apiary-base:local", "true"),
+        *(base_image(), "true"),
     )
 
     async def scenario() -> None:

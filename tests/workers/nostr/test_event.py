@@ -38,7 +38,9 @@ def test_2_what_is_signed_verifies_and_survives_json(
 
 @settings(deadline=None)
 @given(tags=TAGS, content=TEXT)
-def test_2_the_library_agrees_on_identity_and_signature(tags: list[list[str]], content: str) -> None:
+def test_2_the_library_agrees_on_identity_and_signature(
+    tags: list[list[str]], content: str
+) -> None:
     event = Event.sign(PAIR, 1, tags, content, 1_700_000_000)
     assert nostr_sdk.Event.from_json(event.to_json()).verify()
 

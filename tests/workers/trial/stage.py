@@ -20,6 +20,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.base_image import base_image
 from workers.container.agent_bundle import AgentBundle
 from workers.container.docker import DockerEngine
 from workers.contract.base import sha256_hex
@@ -38,12 +39,6 @@ from workers.trial.run import make_trial_function
 
 CHANNEL_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PERSONA = "Answer directly.\n"
-BASE_IMAGE = os.environ.get("APIARY_BASE_IMAGE") or (
-    Path(".apiary/base-image").read_text().strip()
-    if Path(".apiary/base-image").exists()
-    else "python:3.12-slim-bookworm"
-)
-
 Reply = Callable[[dict[str, Any]], web.StreamResponse] | str
 """A shell command to run, with CHANNEL for the channel's id, or a whole response to a request."""
 
@@ -259,7 +254,7 @@ async def stage(
                 agent="reference",
                 relay="embedded",
                 network="sealed",
-                base_image=BASE_IMAGE,
+                base_image=base_image(),
                 seed=1,
                 limits=Limits.model_validate(limits),
                 endpoints=endpoints,

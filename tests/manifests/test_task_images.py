@@ -38,16 +38,21 @@ def docker(*words: str) -> str:
 
 @pytest.fixture(scope="module")
 def images() -> Iterator[list[str]]:
-    """Two images of two nonces."""
-    tags = [f"apiary-test:{secrets.token_hex(6)}" for _ in range(2)]
+    """Images of two sweeps' nonces; the third has the second's, built as on another node.
+
+    Another node's engine has no layer of the first one's, which is to build without the cache.
+    """
+    tags = [f"apiary-test:{secrets.token_hex(6)}" for _ in range(3)]
+    nonces = [tags[0], tags[1], tags[1]]
     try:
-        for number, tag in enumerate(tags):
+        for tag, nonce in zip(tags, nonces, strict=True):
             docker(
                 "build",
                 "--force-rm",
+                *(["--no-cache"] if tag == tags[2] else []),
                 f"--label={LABEL}",
                 f"--build-arg=BASE_IMAGE={BASE}",
-                f"--build-arg=MARKER_NONCE={tag}-{number}",
+                f"--build-arg=MARKER_NONCE={nonce}",
                 f"--tag={tag}",
                 str(TASKS / NAMED_PATH / "environment"),
             )
@@ -77,12 +82,14 @@ def marker(text: str) -> str:
 
 
 @pytest.mark.docker
-def test_another_nonce_makes_another_marker(images: list[str], tmp_path: Path) -> None:
+def test_another_sweep_and_another_node_make_another_marker(
+    images: list[str], tmp_path: Path
+) -> None:
     texts = [
         stored_input(image, tmp_path / str(number)).read_text("utf-8")
         for number, image in enumerate(images)
     ]
-    assert marker(texts[0]) != marker(texts[1])
+    assert len({marker(text) for text in texts}) == 3
 
 
 @pytest.mark.docker

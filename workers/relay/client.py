@@ -189,17 +189,21 @@ class RelayClient:
     async def set_profile(self, display_name: str, about: str | None = None) -> Event:
         """Sets this key's profile, keeping the fields that are not named.
 
-        The new version is later than the one it replaces even within one second, so that it
-        wins (of two profiles of one second the relay keeps the lower id).
+        A profile that says so already is left as it is. A new version is later than the one it
+        replaces even within one second, so that it wins (of two profiles of one second the
+        relay keeps the lower id).
 
         Raises:
             RelayRefusedError: the relay refused it, or a newer profile was there.
         """
         held = await self.query([{"kinds": [0], "authors": [self.keypair.pubkey], "limit": 1}])
-        profile = _profile(held[0]) if held else {}
-        profile["display_name"] = display_name
+        before = _profile(held[0]) if held else {}
+        profile = {**before, "display_name": display_name}
         if about is not None:
             profile["about"] = about
+        proved = self._auth_tag is None or (held and first(held[0].tags, "auth") is not None)
+        if held and proved and profile == before:
+            return held[0]
         moment = max(int(self._clock()), held[0].created_at + 1 if held else 0)
         event = self._sign(kinds.PROFILE, (), strict_json.dump(profile), moment)
         await self._publish_new(event)

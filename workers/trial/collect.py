@@ -6,6 +6,7 @@ later than its provisioning.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
 
@@ -51,10 +52,20 @@ async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collect
         except (RelayError, GatewayError) as error:
             raise PhaseError(Cause.EVIDENCE_EXPORT, str(error)) from error
         timeline = provisioned.relay.timeline()
-    evidence = make_evidence(job, provisioned, driven, in_order(messages, timeline), observed)
+
+    def written() -> Collected:
+        evidence = make_evidence(job, provisioned, driven, in_order(messages, timeline), observed)
+        return _write(job, provisioned, evidence)
+
+    # An agent that filled its channel makes this seconds long: the node's other trials go on.
+    return await asyncio.to_thread(written)
+
+
+def _write(job: Job, provisioned: Provisioned, evidence: Evidence) -> Collected:
+    """Writes the evidence and judges it; blocks."""
     data = evidence_bytes(evidence)
     job.folder.write(EVIDENCE_FILE, data, job.secrets)
-    unsound = _soundness(job, evidence)
+    unsound = _soundness(job, job.secrets.strike(data))
     if unsound:
         job.folder.write(EVIDENCE_ERROR_FILE, f"{unsound}\n".encode(), job.secrets)
     return Collected(
@@ -65,10 +76,10 @@ async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collect
     )
 
 
-def _soundness(job: Job, evidence: Evidence) -> str:
+def _soundness(job: Job, data: bytes) -> str:
     """Judged on what a reader of the file gets, not on what is in memory."""
     try:
-        read = Evidence.from_json(job.secrets.strike(evidence_bytes(evidence)), EVIDENCE_FILE)
+        read = Evidence.from_json(data, EVIDENCE_FILE)
     except FormatError as error:
         return str(error)
     return unsound_because(read, job.cell.task.bare_name, job.cell.task.fixture)

@@ -121,7 +121,7 @@ def after_verification(
 def _cause_of_fail(driven: Driven, collected: Collected) -> Cause:
     if any(line.result is CallResult.REFUSED_BUDGET for line in collected.ledger):
         return Cause.BUDGET_EXHAUSTED
-    if driven.ending in (Ending.STOPPED, Ending.TURN_FAILED):
+    if driven.ending in (Ending.STOPPED, Ending.TURN_FAILED, Ending.LOGS_FULL):
         return Cause.AGENT_STOPPED
     if not _has_reply(collected.evidence):
         return Cause.NO_REPLY

@@ -16,7 +16,7 @@ from workers.contract.outcome import Cause
 from workers.nostr.event import Event
 from workers.relay import RelayClient, RelayError
 from workers.trial.errors import PhaseError
-from workers.trial.files import LogTail, UnsafeFileError
+from workers.trial.files import MIB, LogTail, UnsafeFileError, used_bytes
 from workers.trial.handoff import (
     RELAY_HOST,
     Driven,
@@ -29,6 +29,8 @@ from workers.trial.markers import TurnLog
 
 LOOK_S = 0.02
 """Between two looks at a log: a stat call, far below a turn's length."""
+LOGS_LOOK_S = 0.5
+"""Between two looks at the size of the log folder, which is the node's own disk."""
 POST_S = 30.0
 DONE_PREFIX = "DONE:"
 
@@ -124,6 +126,7 @@ async def _wait(
     watchers = [
         asyncio.ensure_future(_container_ended(container, seconds)),
         asyncio.ensure_future(_done(provisioned, seconds)),
+        asyncio.ensure_future(_logs_full(job)),
         asyncio.ensure_future(_turns(job, provisioned, scripted, silence)),
     ]
     started = time.monotonic()
@@ -167,6 +170,16 @@ async def _done(provisioned: Provisioned, seconds: float) -> _End | None:
     if event is None:
         return None
     return _End(Ending.DONE, "the orchestrator said DONE", event.id)
+
+
+async def _logs_full(job: Job) -> _End:
+    bound = job.storage_bytes
+    while (used := await asyncio.to_thread(used_bytes, job.folder.agent_logs, bound)) <= bound:
+        await asyncio.sleep(LOGS_LOOK_S)
+    return _End(
+        Ending.LOGS_FULL,
+        f"/logs/agents holds {used // MIB} MB or more, storage_mb is {bound // MIB}",
+    )
 
 
 async def _turns(

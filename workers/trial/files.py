@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from workers.container.removal import remove_tree
 from workers.container.scratch import disown, own
 from workers.trial.secrets import Secrets
+
+MIB = 1024 * 1024
+LEAST_BYTES = 4096
+"""What an entry of a folder is counted as at least: its name and inode take room too."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,26 @@ def read_head_and_tail(path: Path, max_bytes: int) -> bytes:
         stream.seek(size - half)
         tail = stream.read(half)
     return head + f"\n[{size - 2 * half} bytes left out]\n".encode() + tail
+
+
+def used_bytes(folder: Path, enough: int) -> int:
+    """What a folder with all below it takes of the disk, counted until it is more than enough.
+
+    A container may write there meanwhile: what is gone when it is looked at counts nothing.
+    """
+    used = 0
+    waiting = [os.fspath(folder)]
+    while waiting and used <= enough:
+        # A folder that is gone, or deeper than a path may be long.
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                found = entry.stat(follow_symlinks=False)
+                used += max(found.st_blocks * 512, LEAST_BYTES)
+                if used > enough:
+                    break
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return used
 
 
 class LogTail:

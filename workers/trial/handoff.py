@@ -68,6 +68,15 @@ class Job:
         )
 
     @property
+    def storage_bytes(self) -> int:
+        """What the agents may store: the condition's word, else the task's."""
+        override = self.cell.condition.environment
+        megabytes = (override and override.override_storage_mb) or (
+            self.cell.task.config.environment.storage_mb
+        )
+        return megabytes * 1024 * 1024
+
+    @property
     def labels(self) -> dict[str, str]:
         """The labels of every container of this try, less the one that expires it."""
         return {
@@ -154,6 +163,8 @@ class Ending(enum.StrEnum):
     """Refusal, token limit or round limit."""
     TURN_FAILED = "turn_failed"
     """The turn ended in an error of the model's endpoint."""
+    LOGS_FULL = "logs_full"
+    """The agents wrote more to their log folder than their task may store."""
     TIMEOUT = "timeout"
     AGENT_EXITED = "agent_exited"
     CONTAINER_ENDED = "container_ended"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_dimension_that_no_transcript_loses(tmp_path: Path) -> None:
 
 
 @dataclass
-class FakeEngine(Engine):
+class FakeEngine:
     """Runs nothing; leaves in a case's folder what a test says."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -114,20 +115,20 @@ class FakeEngine(Engine):
 )
 def test_tests_without_a_usable_word(tmp_path: Path, files: dict[str, str], line: str) -> None:
     folder = make_task(tmp_path)
-    engine, proof = FakeEngine(files), load_proof(folder)
-    faults = asyncio.run(prove(engine, "image", folder, KIT, read_task(folder), proof))
+    fake, proof = FakeEngine(files), load_proof(folder)
+    faults = asyncio.run(prove(cast(Engine, fake), "image", folder, KIT, read_task(folder), proof))
     assert len(faults) == len(proof.accepted) + len(proof.refused)
     assert all(line in fault for fault in faults)
-    (spec,) = engine.specs
+    (spec,) = fake.specs
     assert (spec.network, spec.harden) == ("none", True)
-    assert {"test.sh", "verify.py", "verifier_kit/evidence.py"} <= engine.seen.keys()
-    assert not [name for name in engine.seen if "__pycache__" in name]
+    assert {"test.sh", "verify.py", "verifier_kit/evidence.py"} <= fake.seen.keys()
+    assert not [name for name in fake.seen if "__pycache__" in name]
 
 
 def test_tests_that_never_end(tmp_path: Path) -> None:
     folder = make_task(tmp_path)
     proof = load_proof(folder)
     faults = asyncio.run(
-        prove(FakeEngine(late=True), "image", folder, KIT, read_task(folder), proof)
+        prove(cast(Engine, FakeEngine(late=True)), "image", folder, KIT, read_task(folder), proof)
     )
     assert faults == ["the tests took more than 240 s for 6 transcripts"]

@@ -144,6 +144,27 @@ def test_2_5_fields_of_a_profile_that_are_not_named_are_kept(tmp_path: Path) -> 
     at_a_place(tmp_path, scenario)
 
 
+def test_a_profile_that_is_as_wanted_is_left_as_it_is(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        first = await place.user.set_profile("name", about="about")
+        assert await place.user.set_profile("name") == first
+        assert await place.user.set_profile("name", about="about") == first
+        assert [event for event in place.relay.timeline() if event.kind == 0] == [first]
+        assert await place.user.set_profile("other") != first
+
+    at_a_place(tmp_path, scenario)
+
+
+def test_a_profile_without_its_proof_is_written_again(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        content = '{"display_name":"name"}'
+        bare = Event.sign(place.user.keypair, 0, (), content, int(time.time()))
+        assert (await place.user.publish(bare)).accepted
+        assert (await place.user.set_profile("name")).tags[0][0] == "auth"
+
+    at_a_place(tmp_path, scenario)
+
+
 def test_2_14_memories_are_written_read_and_overwritten(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         pair = place.agent.keypair

@@ -158,7 +158,7 @@ def make_task(folder: Path, kit: Path, agent_s: float, verifier_s: float) -> Tas
         },
         "agent": {"timeout_sec": agent_s},
         "verifier": {"timeout_sec": verifier_s},
-        "environment": {"memory_mb": 256},
+        "environment": {"memory_mb": 256, "storage_mb": 256},
     }
     return Task(
         digest=digest_of(folder, kit),

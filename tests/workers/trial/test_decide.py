@@ -183,6 +183,7 @@ def test_a_verifier_without_a_word_is_the_task() -> None:
         (Ending.TURN_ENDED, collected(record=SILENT), Cause.NO_REPLY),
         (Ending.STOPPED, collected(record=SILENT), Cause.AGENT_STOPPED),
         (Ending.TURN_FAILED, collected(), Cause.AGENT_STOPPED),
+        (Ending.LOGS_FULL, collected(), Cause.AGENT_STOPPED),
         (
             Ending.TURN_FAILED,
             collected(line(1, CallResult.REFUSED_BUDGET)),

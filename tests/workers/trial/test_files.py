@@ -10,11 +10,13 @@ import pytest
 from workers.container.ownership import this_process
 from workers.container.scratch import OWNER_FILE
 from workers.trial.files import (
+    LEAST_BYTES,
     LogTail,
     TrialFolder,
     UnsafeFileError,
     read_guarded,
     read_head_and_tail,
+    used_bytes,
 )
 from workers.trial.secrets import Secrets
 
@@ -105,3 +107,16 @@ def test_a_folder_is_removed_once_and_again(tmp_path: Path) -> None:
     folder.remove()
     assert not folder.root.exists()
     folder.remove()
+
+
+def test_what_a_folder_takes_is_counted_without_following_and_no_further_than_needed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "log").write_bytes(b"x" * 10 * LEAST_BYTES)
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 1 << 40)
+    (tmp_path / "link").symlink_to("/")
+    assert used_bytes(tmp_path, 1 << 40) == 13 * LEAST_BYTES
+    assert 0 < used_bytes(tmp_path, 1) <= 11 * LEAST_BYTES
+    assert used_bytes(tmp_path / "gone", 1) == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.workers.trial.stage import Reply, Stage, stage
+from tests.workers.trial.stage import PASSING, Reply, Stage, stage
 from workers.contract.outcome import Blame, Cause, Phase, Verdict
 from workers.contract.result import TryRecord, result_key
 from workers.contract.trial import Commit, TrialEnd
@@ -181,6 +181,16 @@ def test_whatever_an_agent_makes_of_its_log_folder_nothing_stays_on_the_node(
 ) -> None:
     dig = "import os\\nfor _ in range(3000):\\n os.mkdir('d')\\n os.chdir('d')"
     _, here = run_trial(tmp_path, f'cd /logs/agents && printf "{dig}" | python3 -; ls', SAY)
+    assert not list((here.workspace / "trials").iterdir())
+
+
+def test_an_agent_that_fills_the_nodes_disk_is_stopped(tmp_path: Path) -> None:
+    fill = "head -c 300000000 /dev/zero > /logs/agents/big; sleep 60"
+    end, here = run_trial(tmp_path, fill, verifier=PASSING.replace('"reward": 1.0', '"reward": 0'))
+    record = end.record
+    assert (record.verdict, record.cause) == (Verdict.FAIL, Cause.AGENT_STOPPED)
+    assert "storage_mb is 256" in record.detail
+    assert record.phase_seconds["drive"] < 30
     assert not list((here.workspace / "trials").iterdir())
 
 

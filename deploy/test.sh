@@ -3,6 +3,8 @@
 # the fast tests, then those that need Docker and Ray. A skipped test is a failure here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Every process would compile Ray and the tests anew; set-up leaves that to the first that needs it.
+unset PYTHONDONTWRITEBYTECODE
 
 bash deploy/setup.sh
 bin=$PWD/.venv/bin
@@ -21,5 +23,5 @@ step 'lint: ruff check' ruff check .
 step 'format: ruff format --check' ruff format --check .
 step 'types: mypy --strict on scheduler and workers' mypy
 step 'import layers: lint-imports' lint-imports
-step 'fast tests: no Docker, no Ray' pytest -q -n 2 -m 'not docker and not ray and not long'
+step 'fast tests: no Docker, no Ray' pytest -q -n 3 -m 'not docker and not ray and not long'
 step 'tests with Docker, with Ray, and long ones' pytest -q -m 'docker or ray or long'

@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("fast", max_examples=40)
+settings.register_profile("long", max_examples=400)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 NO_SKIPS = "APIARY_NO_SKIPS"
 """Set by ``deploy/test.sh``: a test that was skipped fails the run."""

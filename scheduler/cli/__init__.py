@@ -60,7 +60,8 @@ def apiary() -> None:
     """Run benchmark sweeps of Buzz agents, and tell a weak model from a broken harness.
 
     A sweep is named by its id, by any unique prefix of it, or as `latest`. Results live in a
-    store: `--store URL`, else $APIARY_STORE, else .apiary in the working directory.
+    store: `--store URL` after the command, else $APIARY_STORE, else .apiary in the working
+    directory.
     """
 
 

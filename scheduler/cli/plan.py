@@ -10,6 +10,7 @@ from rich.table import Table
 
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import data_console, human_console, json_option, store_option
+from scheduler.cli.progress import counted
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
 from scheduler.report.names import short_name
@@ -43,8 +44,8 @@ def show_plan(plan: Plan, as_json: bool) -> None:
     console = data_console()
     console.print(titled(f"Plan of {plan.name}", _cells(plan)))
     console.print(
-        f"{len(plan.attempts)} attempts: {len(plan.tasks)} tasks × {len(plan.conditions)} "
-        f"conditions, store {plan.spec.store}",
+        f"{counted(len(plan.attempts), 'attempt')}: {counted(len(plan.tasks), 'task')} × "
+        f"{counted(len(plan.conditions), 'condition')}, store {plan.spec.store}",
         soft_wrap=True,
     )
     for name, endpoint in plan.spec.endpoints.items():

@@ -201,10 +201,15 @@ def pace(view: SweepView) -> str:
     ]
     if not _finished(view):
         parts.append("ETA unknown yet" if view.eta_s is None else f"ETA {duration(view.eta_s)}")
-    parts.append(f"{view.nodes} node{'' if view.nodes == 1 else 's'}")
+    parts.append(counted(view.nodes, "node"))
     if view.stopping:
         parts.append("stopping")
     return ", ".join(parts)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
@@ -222,7 +227,7 @@ def invalid_line(record: TryRecord) -> str:
     detail = f": {record.detail}" if record.detail else ""
     return (
         f"! {short_name(record.task)} × {record.condition} #{record.index} try {record.try_}: "
-        f"invalid, {record.blame} {record.cause} in {record.phase}{detail} ({record.attempt[:12]})"
+        f"invalid, {record.blame}: {record.cause} in {record.phase}{detail} ({record.attempt[:12]})"
     )
 
 

@@ -7,6 +7,7 @@ import click
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import human_console, json_option, metrics_options, store_option
 from scheduler.cli.plan import show_plan
+from scheduler.cli.progress import counted
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
 from scheduler.settings import read_settings
@@ -64,7 +65,8 @@ def announce(plan: Plan) -> None:
             "! no base image was chosen: task images are built on what they name themselves"
         )
     human.print(
-        f"sweep {plan.sweep}: {len(plan.tasks)} tasks × {len(plan.conditions)} conditions, "
-        f"{len(plan.attempts)} attempts, store {plan.spec.store}",
+        f"sweep {plan.sweep}: {counted(len(plan.tasks), 'task')} × "
+        f"{counted(len(plan.conditions), 'condition')}, "
+        f"{counted(len(plan.attempts), 'attempt')}, store {plan.spec.store}",
         soft_wrap=True,
     )

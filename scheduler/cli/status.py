@@ -36,7 +36,9 @@ def command(sweep: str | None, store_url: str | None, as_json: bool) -> int:
     elif summaries:
         data_console().print(_table(summaries))
     else:
-        human_console().print(f"{store.url}: there is no sweep in this store yet")
+        human_console().print(
+            f"{store.url}: there is no sweep in this store yet", markup=False, soft_wrap=True
+        )
     return Exit.DONE
 
 

@@ -159,7 +159,7 @@ class Check:
                 started = time.monotonic()
                 await self._image(engine, case, case.task, sweep)
                 if case.image is not None and case.proof is not None:
-                    await self._verifier(engine, case, case.image, case.task, case.proof)
+                    await self._tests(engine, case, case.image, case.task, case.proof)
                 case.report.seconds += time.monotonic() - started
 
         try:
@@ -188,15 +188,15 @@ class Check:
         else:
             case.report.marks["image"] = OK
 
-    async def _verifier(
+    async def _tests(
         self, engine: Engine, case: _Case, image: str, task: Task, proof: Proof
     ) -> None:
         try:
             faults = await prove(engine, image, case.folder, self.kit, task, proof)
         except ContainerError as error:
-            case.report.marks["verifier"] = Mark("broken", (str(error),))
+            case.report.marks["tests"] = Mark("broken", (str(error),))
         else:
-            case.report.marks["verifier"] = mark(faults)
+            case.report.marks["tests"] = mark(faults)
 
     def _attempt(self, cases: list[_Case], plan: Plan, report: DatasetReport) -> None:
         """Makes the attempts and compares what they came to."""

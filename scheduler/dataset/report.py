@@ -13,7 +13,7 @@ State = Literal["ok", "fault", "broken", "none"]
 ATTEMPTS: dict[str, str] = {name.removeprefix("scripted-"): name for name in EXPECTED}
 """Column to condition of the attempts that are made."""
 
-COLUMNS = ("schema", "digest", "hints", "facts", "image", "verifier", *ATTEMPTS)
+COLUMNS = ("schema", "digest", "hints", "facts", "image", "tests", *ATTEMPTS)
 """What is looked at, in this order."""
 
 

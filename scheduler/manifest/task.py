@@ -64,7 +64,10 @@ def _check_files(folder: Path, kit: Path | None, faults: FaultList) -> None:
             message = f"a task folder needs {', '.join(REQUIRED_FILES)}"
             faults.add(ManifestFault(str(path), None, "", f"there is no such file: {message}"))
     if kit is not None and not os.path.isdir(kit):
-        message = "there is no verifier kit here: every task's digest covers it"
+        message = (
+            "there is no verifier kit here: every task's digest covers it; it is "
+            "looked for above the sweep file or --path, else in manifests/ of the working directory"
+        )
         faults.add(ManifestFault(str(kit), None, "", message))
 
 

@@ -132,6 +132,21 @@ def test_a_new_task_passes_its_check_with_all_attempts(own: Path) -> None:
     assert sorted(path.name for path in mine.iterdir()) == ["my-first", "proofs"]
 
 
+def test_tests_that_see_less_than_their_proof_says_are_found_out(own: Path) -> None:
+    mine = own.with_name(f"{own.name}-elsewhere") / "blind"
+    assert apiary(own, "tasks", "new", "my-third", "--path", str(mine)).code == 0
+    verify = mine / "my-third" / "tests" / "verify.py"
+    seeing = "seen.final is not None and seen.final.replies_to(seen.task_event_id)"
+    assert seeing in verify.read_text("utf-8")
+    verify.write_text(verify.read_text("utf-8").replace(seeing, "seen.final is not None"), "utf-8")
+    checked = apiary(own, "tasks", "check", "my-third", "--path", str(mine), "--no-attempts")
+    assert checked.code == 2
+    (report,) = checked.events
+    assert report["tasks"][0]["problems"] == [
+        "tests: at the top level: should lose reply_to_thread, lost nothing"
+    ]
+
+
 def test_a_task_of_ones_own_runs_by_path_with_its_whole_fixture(own: Path) -> None:
     mine = own.with_name(f"{own.name}-elsewhere") / "richer"
     assert apiary(own, "tasks", "new", "my-second", "--path", str(mine)).code == 0

@@ -218,6 +218,7 @@ def test_readable_hostile_evidence_never_passes(task: str, tmp_path: Path) -> No
         assert "error" not in told.details, name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "task"),
     [(name, NAMES[place % len(NAMES)]) for place, name in enumerate(ON_THE_COMMAND_LINE)],
@@ -229,6 +230,7 @@ def test_unreadable_evidence_on_the_command_line(name: str, task: str, tmp_path:
     assert details["error"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", NAMES)
 def test_accepted_evidence_on_the_command_line(task: str, tmp_path: Path) -> None:
     evidence = accepted(task)
@@ -244,6 +246,7 @@ def test_accepted_evidence_on_the_command_line(task: str, tmp_path: Path) -> Non
     assert "error" not in details
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "device", "link to itself"])
 def test_evidence_that_is_no_file(kind: str, tmp_path: Path) -> None:
     path = prepare(tmp_path, "user-mention")

@@ -218,6 +218,10 @@ def _faults(operation: str, key: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        if operation in ("create", "put"):
+            raise StoreError(
+                f"{operation} {key!r}: the folder that should hold it cannot be made"
+            ) from error
         raise MissingKeyError(f"{operation} {key!r}: there is no such object") from error
     except NotADirectoryError as error:
         if operation in ("create", "put", "put_file"):

@@ -174,12 +174,14 @@ async def _done(provisioned: Provisioned, seconds: float) -> _End | None:
 
 async def _logs_full(job: Job) -> _End:
     bound = job.storage_bytes
-    while (used := await asyncio.to_thread(used_bytes, job.folder.agent_logs, bound)) <= bound:
+    while True:
+        used = await asyncio.to_thread(used_bytes, job.folder.agent_logs, bound)
+        if used > bound:
+            return _End(
+                Ending.LOGS_FULL,
+                f"/logs/agents holds {used // MIB} MB or more, storage_mb is {bound // MIB}",
+            )
         await asyncio.sleep(LOGS_LOOK_S)
-    return _End(
-        Ending.LOGS_FULL,
-        f"/logs/agents holds {used // MIB} MB or more, storage_mb is {bound // MIB}",
-    )
 
 
 async def _turns(

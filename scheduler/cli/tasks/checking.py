@@ -50,15 +50,15 @@ def check_tasks(
     """Check tasks: files, digests, images, tests, and attempts with known results.
 
     \b
-    schema    every file has its format, and there is a proof beside the task
-    digest    the folder is the one that the data set's lock pins
-    hints     an instruction does not ask for what its task measures unasked
-    facts     names, codes and counts agree in all files that have them
-    image     the image is built
-    verifier  the task's tests, in its image, judge the proof's transcripts as it says
-    solver    an attempt that does everything right passes
-    refuser   an attempt that refuses fails as wrong
-    silent    an attempt that says nothing fails as no_reply
+    schema   every file has its format, and there is a proof beside the task
+    digest   the folder is the one that the data set's lock pins
+    hints    an instruction does not ask for what its task measures unasked
+    facts    names, codes and counts agree in all files that have them
+    image    the image is built
+    tests    the task's tests, in its image, judge the proof's transcripts as it says
+    solver   an attempt that does everything right passes
+    refuser  an attempt that refuses fails as wrong
+    silent   an attempt that says nothing fails as no_reply
 
     Attempts are made by the driver in a store of their own, which is removed unless --store
     names one. The exit code is 2 if a task is wrong, 5 if this machine could not tell.
@@ -128,7 +128,7 @@ def _table(report: DatasetReport) -> Table:
     table = plain_table("task")
     for column in COLUMNS:
         table.add_column(column, justify="center")
-    table.add_column("seconds", justify="right")
+    table.add_column("s", justify="right")
     for task in report.tasks:
         signs = [_sign(task.mark_of(column)) for column in COLUMNS]
         table.add_row(task.name, *signs, f"{task.seconds:.1f}")

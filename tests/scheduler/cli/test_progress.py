@@ -65,7 +65,7 @@ def test_an_invalid_try_is_told_with_blame_and_cause_and_a_failed_one_is_not() -
     assert stream.getvalue() == ""
     shown.ended(record(Cause.RATE_LIMITED, "ab" * 16, 1, detail="429 [bold]from[/] upstream"))
     assert stream.getvalue() == (
-        "! greet × solver #0 try 1-1: invalid, provider rate_limited in seal: "
+        "! greet × solver #0 try 1-1: invalid, provider: rate_limited in seal: "
         "429 [bold]from[/] upstream (abababababab)\n"
     )
 

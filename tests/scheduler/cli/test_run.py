@@ -72,7 +72,7 @@ def test_too_little_coverage_is_inconclusive(
     assert run_cli(["run", str(world.sweep)]) == Exit.INCONCLUSIVE
     captured = capsys.readouterr()
     assert "no headline, only bounds: coverage" in captured.out
-    assert "invalid, harness container_lost" in captured.err
+    assert "invalid, harness: container_lost" in captured.err
 
 
 def test_a_sweep_without_a_node_is_infrastructure_and_says_how_to_go_on(

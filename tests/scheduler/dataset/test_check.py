@@ -174,8 +174,8 @@ def test_an_attempt_that_is_not_asked_for_is_not_made(tmp_path: Path, world: Wor
         ({"image": ImageBuildError("no such base")}, {"image": "fault"}),
         ({"image": ContainerError("gone")}, {"image": "broken"}),
         ({"engine": ContainerError("no Docker")}, {"image": "broken"}),
-        ({"proof": ["silence: lost nothing"]}, {"verifier": "fault"}),
-        ({"proof": ContainerError("gone")}, {"verifier": "broken"}),
+        ({"proof": ["silence: lost nothing"]}, {"tests": "fault"}),
+        ({"proof": ContainerError("gone")}, {"tests": "broken"}),
         (
             {"driver": ClusterError("no Ray")},
             dict.fromkeys(("solver", "refuser", "silent"), "broken"),

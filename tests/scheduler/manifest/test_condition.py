@@ -206,6 +206,7 @@ SHIPPED = Path(__file__).parents[3] / "manifests" / "conditions"
         ("scripted-solver", "scripted-solver", None, (1.0, 0.1, 4.0)),
         ("scripted-sloppy", "scripted-sloppy", None, (1.0, 0.1, 4.0)),
         ("scripted-refuser", "scripted-refuser", None, (1.0, 0.1, 4.0)),
+        ("scripted-silent", "scripted-silent", None, (1.0, 0.1, 4.0)),
     ],
 )
 def test_the_shipped_conditions(
@@ -224,7 +225,7 @@ def test_the_shipped_conditions(
 
 
 def test_all_shipped_conditions_are_those() -> None:
-    assert len(list(SHIPPED.iterdir())) == 5
+    assert len(list(SHIPPED.iterdir())) == 6
 
 
 def test_the_persona_gives_no_hint_of_the_behaviour_under_test() -> None:

@@ -87,7 +87,8 @@ def test_the_shipped_files() -> None:
     openai = load_endpoints(SHIPPED / "openai-live.json")["gpt-5.6-luna"]
     assert (openai.provider, openai.api_key_env) == ("openai", "OPENAI_COMPAT_API_KEY")
     scripted = load_endpoints(SHIPPED / "scripted.json")
-    assert sorted(scripted) == ["scripted-refuser", "scripted-sloppy", "scripted-solver"]
+    profiles = ("refuser", "silent", "sloppy", "solver")
+    assert sorted(scripted) == [f"scripted-{name}" for name in profiles]
     for endpoint in scripted.values():
         assert (endpoint.provider, endpoint.base_url, endpoint.api_key_env) == (
             "scripted",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from scheduler.dataset.proof import EXPECTED, Proof
 from scheduler.manifest.check import check
 from scheduler.manifest.json_marks import read_json
 from scheduler.manifest.model_fields import fields_at
@@ -26,7 +27,7 @@ def example(kind: str, first: str) -> str:
 
 
 def test_the_condition_and_the_sweep_are_sound() -> None:
-    condition = check(Condition, read_yaml(example("yaml", "schema_version"), "README"))
+    condition = check(Condition, read_yaml(example("yaml", 'schema_version: "1"'), "README"))
     sweep = check(SweepFile, read_yaml(example("yaml", "name: nightly"), "README"))
     endpoints = check(EndpointFile, read_json(example("json", "{"), "README"))
     assert condition.endpoints == tuple(endpoints.root)
@@ -57,3 +58,9 @@ def test_every_field_is_named(model: type[BaseModel], place: tuple[str | int, ..
 def test_every_field_of_a_sweep_is_in_its_example() -> None:
     shown = read_yaml(example("yaml", "name: nightly"), "README").data
     assert set(fields_at(SweepFile, ())) - set(shown) == {"schema_version"}
+
+
+def test_the_proof_is_sound() -> None:
+    proof = check(Proof, read_yaml(example("yaml", "schema_version: 1"), "README"))
+    assert proof.attempts == EXPECTED
+    assert proof.dimensions == ("reply_to_thread", "evidence_complete")

@@ -144,3 +144,11 @@ def test_a_listing_goes_on_while_objects_vanish(store: FileStore) -> None:
     assert next(listing) == "a/1"
     store.delete("b/1")
     assert list(listing) == ["c/1"]
+
+
+@pytest.mark.parametrize("operation", ["create", "put"])
+def test_a_root_where_no_folder_can_be_made_is_no_missing_object(operation: str) -> None:
+    store = FileStore(Path("/proc/nowhere"), "file:///proc/nowhere")
+    with pytest.raises(StoreError, match="cannot be made") as refused:
+        getattr(store, operation)("a/b", b"1")
+    assert not isinstance(refused.value, MissingKeyError)

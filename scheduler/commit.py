@@ -24,7 +24,7 @@ from typing import Literal, Protocol, Self, TypeVar
 
 from scheduler.errors import DriverClaimError
 from scheduler.index import IndexWriter, read_index
-from scheduler.retry import UNSPENT, Spent
+from scheduler.retry import Spent, spent_by
 from workers.contract.base import FormatError, Strict
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord, result_key, try_prefix
@@ -143,7 +143,7 @@ class Ledger:
             if finished is not None:
                 committed[attempt] = (await self.accept(finished)).verdict
             else:
-                spent[attempt] = _spent(records)
+                spent[attempt] = spent_by(record.blame for record in records)
         return Rebuilt(committed, spent)
 
     async def recover(self, attempt: str) -> TryRecord | None:
@@ -274,13 +274,6 @@ def _side_by_side(read: Callable[[str], T], keys: Sequence[str]) -> Iterable[T]:
 
 def _first_finished(records: Iterable[TryRecord]) -> TryRecord | None:
     return next((each for each in records if each.verdict is not Verdict.INVALID), None)
-
-
-def _spent(records: Iterable[TryRecord]) -> Spent:
-    spent = UNSPENT
-    for record in records:
-        spent = spent.after(record.blame)
-    return spent
 
 
 def _now() -> str:

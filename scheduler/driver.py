@@ -162,7 +162,7 @@ async def drive(
         generation = await ledger.claim()
         queue = fill_queue(plan, cells, await ledger.rebuild(plan.attempts, generation), generation)
         if queue.settled:
-            return SweepEnd(spec.sweep, "settled", "every attempt was settled already")
+            return SweepEnd(spec.sweep, "settled", f"nothing is open in {spec.sweep}", idle=True)
         if stop.draining:
             return SweepEnd(spec.sweep, "interrupted", STOPPED)
         options = ClusterOptions(
@@ -172,6 +172,8 @@ async def drive(
             task_memory_mb=max(map(declared_memory_mb, plan.cells)),
             close_s=2 * spec.limits.teardown_s,
         )
+        if ray_address is None:
+            observer.note("starting Ray and a node on this machine")
         async with open_nodes(spec, options) as nodes:
             dispatcher = Dispatcher(
                 spec, cells, queue, ledger, nodes, observer, stop, generation=generation

@@ -29,7 +29,7 @@ from workers.contract.task import DEFAULT_ATTEMPTS
 TRY_SECONDS = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
 PHASE_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
 STATES = ("planned", "running", "passed", "failed", "invalid")
-"""Of an attempt in a view; each attempt is counted in exactly one."""
+"""Of an attempt, by the queue's names; each is counted in exactly one."""
 
 
 class SweepMetrics:
@@ -93,7 +93,7 @@ class SweepMetrics:
         """Sets what a moment of the sweep shows."""
         settled = planned = 0
         for each in view.conditions:
-            counts = (each.planned, each.running, each.passed, each.failed, each.invalid)
+            counts = (each.waiting, each.running, each.passed, each.failed, each.invalid)
             for state, count in zip(STATES, counts, strict=True):
                 self._attempts.labels(self._sweep, each.condition, state).set(count)
             planned += sum(counts)

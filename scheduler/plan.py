@@ -102,6 +102,7 @@ def make_plan(
     environment: Mapping[str, str],
     base_image: BaseImage | None = None,
     n_concurrent: int | None = None,
+    keys_needed: bool = True,
 ) -> Plan:
     """Reads all that a sweep names, and lays out its cells and attempts.
 
@@ -111,6 +112,7 @@ def make_plan(
         environment: where key variables must be set, and ``APIARY_STORE`` may be.
         base_image: what task builds are given as ``BASE_IMAGE``.
         n_concurrent: trials at once on a node; null: by its cores and memory.
+        keys_needed: whether a key variable that is not set is a fault; else it is a warning.
 
     Raises:
         ManifestError: with every fault of every file, and of them together.
@@ -119,7 +121,7 @@ def make_plan(
     if started_at.tzinfo is None:
         raise ValueError("started_at must be an aware time")
     start = started_at.astimezone(UTC)
-    inputs = read_inputs(sweep, environment)
+    inputs = read_inputs(sweep, environment, keys_needed=keys_needed)
     spec = SweepSpec(
         sweep=f"{sweep.file.name}-{start:%Y%m%dT%H%M%SZ}",
         store=inputs.store,

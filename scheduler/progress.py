@@ -65,7 +65,7 @@ def sweep_view(
 def _condition_view(name: str, counts: Counts) -> ConditionView:
     return ConditionView(
         condition=name,
-        planned=counts.planned + counts.parked,
+        waiting=counts.planned + counts.parked,
         running=counts.held,
         passed=counts.passed,
         failed=counts.failed,

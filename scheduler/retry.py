@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from workers.contract.outcome import RULES, Blame, Retry
@@ -35,6 +36,14 @@ class Spent(NamedTuple):
 
 
 UNSPENT = Spent()
+
+
+def spent_by(blames: Iterable[Blame]) -> Spent:
+    """The invalid tries among those that ended with these blames."""
+    spent = UNSPENT
+    for blame in blames:
+        spent = spent.after(blame)
+    return spent
 
 
 class Next(enum.StrEnum):

@@ -13,8 +13,8 @@ class ConditionView:
     """The attempts of one condition, each counted in exactly one of the first five."""
 
     condition: str
-    planned: int
-    """Waiting for a node, or to be tried again."""
+    waiting: int
+    """For a node, to be tried again, or for a resume."""
     running: int
     passed: int
     failed: int
@@ -64,3 +64,5 @@ class SweepEnd:
     state: Literal["settled", "interrupted", "infrastructure"]
     """``settled``: every attempt is committed or dead; ``infrastructure``: no node could work."""
     reason: str = ""
+    idle: bool = False
+    """Whether nothing was open, so that no node was asked."""

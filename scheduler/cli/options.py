@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import re
 import shutil
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -17,6 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH = 120
 """Columns where there is no terminal and ``COLUMNS`` says nothing."""
+
+_BLANKS_AT_END = re.compile(r" +$", re.MULTILINE)
 
 
 def store_option(function: F) -> F:
@@ -74,7 +78,30 @@ def human_console() -> Console:
     return _console(sys.stderr)
 
 
+class Unpadded(io.TextIOBase):
+    """A stream whose lines end without the blanks that fill up a table's last column."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a plain attribute only in the stub
+        """The stream's own."""
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        """Writes whole lines, as a console does."""
+        self._stream.write(_BLANKS_AT_END.sub("", text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flushes the stream."""
+        self._stream.flush()
+
+
 def _console(stream: TextIO) -> Console:
     """A console as wide as its terminal; a file or a pipe has room for whole tables."""
-    width = None if stream.isatty() else shutil.get_terminal_size((WIDTH, 24)).columns
-    return Console(file=stream, width=width, highlight=False)
+    if stream.isatty():
+        return Console(file=stream, highlight=False)
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    return Console(file=cast(TextIO, Unpadded(stream)), width=width, highlight=False)

@@ -10,10 +10,9 @@ from rich.table import Table
 
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import data_console, human_console, json_option, store_option
-from scheduler.cli.progress import counted
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
-from scheduler.report.names import short_name
+from scheduler.report.names import counted, short_name
 from scheduler.report.tables import plain_table, titled
 from scheduler.settings import read_settings
 
@@ -25,12 +24,13 @@ from scheduler.settings import read_settings
 def command(flags: SweepFlags, store_url: str | None, as_json: bool) -> int:
     """Show what a sweep would run, without running it.
 
-    Every file is read and checked as by `run`. Neither Docker nor Ray nor the store is asked.
+    Every file is read and checked as by `run`; a key that is not set is only a warning here.
+    Neither Docker nor Ray nor the store is asked.
     """
     settings = read_settings()
     reference = settings.base_image
     base = None if reference is None else BaseImage(reference=reference, digest=None)
-    show_plan(planned(flags, store_url, settings, base), as_json)
+    show_plan(planned(flags, store_url, settings, base, to_run=False), as_json)
     return Exit.DONE
 
 

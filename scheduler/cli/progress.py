@@ -14,7 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from scheduler.report.names import short_name
+from scheduler.report.names import counted, short_name
 from scheduler.report.tables import plain_table, titled
 from scheduler.report.transcript import visible
 from scheduler.view import ConditionView, Observer, SweepView
@@ -163,7 +163,7 @@ class LiveProgress:
 def live_table(view: SweepView) -> RenderableType:
     """A moment of a sweep as a table, with one line under it."""
     table = plain_table("condition")
-    for heading in ("passed", "failed", "invalid", "running", "planned"):
+    for heading in ("passed", "failed", "invalid", "running", "waiting"):
         table.add_column(heading, justify="right")
     for row in view.conditions:
         table.add_row(
@@ -172,7 +172,7 @@ def live_table(view: SweepView) -> RenderableType:
             Text(str(row.failed), style="red" if row.failed else "dim"),
             _invalid_text(row),
             str(row.running),
-            str(row.planned),
+            str(row.waiting),
         )
     return Group(
         titled(view.sweep, table), Text(pace(view), style="yellow" if view.stopping else "dim")
@@ -186,7 +186,7 @@ def line_of(view: SweepView) -> str:
         shown = [f"{row.passed} passed", f"{row.failed} failed"]
         shown += [f"{row.invalid} invalid"] if row.invalid else []
         shown += [f"{row.running} running"] if row.running else []
-        shown += [f"{row.planned} planned"] if row.planned else []
+        shown += [f"{row.waiting} waiting"] if row.waiting else []
         parts.append(f"{row.condition}: {', '.join(shown)}")
     return f"{' | '.join(parts)} | {pace(view)}"
 
@@ -194,7 +194,7 @@ def line_of(view: SweepView) -> str:
 def pace(view: SweepView) -> str:
     """How far, how fast, how long."""
     counts = [row.passed + row.failed + row.invalid for row in view.conditions]
-    everything = sum(counts) + sum(row.running + row.planned for row in view.conditions)
+    everything = sum(counts) + sum(row.running + row.waiting for row in view.conditions)
     parts = [
         f"{sum(counts)}/{everything} settled in {duration(view.elapsed_s)}",
         f"{view.attempts_per_minute:.1f}/min",
@@ -205,11 +205,6 @@ def pace(view: SweepView) -> str:
     if view.stopping:
         parts.append("stopping")
     return ", ".join(parts)
-
-
-def counted(number: int, what: str) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
@@ -240,4 +235,4 @@ def _invalid_text(row: ConditionView) -> Text:
 
 
 def _finished(view: SweepView) -> bool:
-    return all(row.planned == 0 and row.running == 0 for row in view.conditions)
+    return all(row.waiting == 0 and row.running == 0 for row in view.conditions)

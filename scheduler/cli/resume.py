@@ -49,7 +49,8 @@ def command(
     """Go on with a sweep that was interrupted.
 
     SWEEP is an id, a unique prefix of one, or `latest`. Attempts with a result stay as they are;
-    those that the operator stopped, or that were never tried, are run.
+    those that the operator stopped, or that were never tried, are run. Where nothing is open, only
+    the report is written again.
     """
     settings = read_settings()
     store = opened(store_url, settings)

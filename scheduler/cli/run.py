@@ -7,9 +7,9 @@ import click
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import human_console, json_option, metrics_options, store_option
 from scheduler.cli.plan import show_plan
-from scheduler.cli.progress import counted
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
+from scheduler.report.names import counted
 from scheduler.settings import read_settings
 
 
@@ -41,7 +41,7 @@ def command(
     settings = read_settings()
     reference = settings.base_image
     base = None if reference is None else BaseImage(reference=reference, digest=None)
-    plan = planned(flags, store_url, settings, base)
+    plan = planned(flags, store_url, settings, base, to_run=not dry_run)
     if dry_run:
         show_plan(plan, as_json)
         return Exit.DONE

@@ -114,8 +114,6 @@ def run_to_report(plan: Plan, store: Store, how: Running) -> Exit:
         shown.event("start", sweep=plan.sweep, attempts=len(plan.attempts), store=plan.spec.store)
         if metrics_url is not None:
             shown.note(f"metrics: {metrics_url}")
-        if how.ray_address is None:
-            shown.note("starting Ray and a node on this machine")
         end = run_sweep(
             plan,
             plan.spec.store,
@@ -124,7 +122,8 @@ def run_to_report(plan: Plan, store: Store, how: Running) -> Exit:
             observer=Watched(shown, metrics),
             stop=stop,
         )
-        store.put(metrics_key(plan.sweep), metrics.snapshot())
+        if not end.idle:
+            store.put(metrics_key(plan.sweep), metrics.snapshot())
         summary, page = report(store, plan.sweep)
         code = exit_of_run(end, summary)
         shown.event(
@@ -156,7 +155,9 @@ def show_end(data: Console, human: Console, summary: Summary, page: str, end: Sw
     """The closing tables and the place of the report, and what is to be done next."""
     data.print(closing_tables(summary))
     data.print(f"report: {page}", soft_wrap=True)
-    if end.state == "interrupted":
+    if end.idle:
+        human.print(end.reason, markup=False, soft_wrap=True)
+    elif end.state == "interrupted":
         human.print(f"interrupted; go on with: apiary resume {summary.sweep}", soft_wrap=True)
     elif end.state == "infrastructure":
         human.print(f"✗ {end.reason}", markup=False, soft_wrap=True)

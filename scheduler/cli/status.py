@@ -51,7 +51,8 @@ def _document(summary: Summary) -> dict[str, Any]:
                 "planned": each.rates.planned,
                 "passed": each.rates.passed,
                 "failed": each.rates.failed,
-                "open": each.rates.invalid,
+                "invalid": each.rates.invalid,
+                "open": each.rates.open,
                 "tries": each.rates.tries,
                 "invalid_tries": each.rates.invalid_tries,
                 "coverage": each.rates.coverage,
@@ -65,7 +66,7 @@ def _table(summaries: list[Summary]) -> Table:
     table = plain_table()
     for heading in ("sweep", "condition"):
         table.add_column(heading, overflow="fold")
-    for heading in ("planned", "passed", "failed", "open", "invalid tries"):
+    for heading in ("planned", "passed", "failed", "invalid", "open", "invalid tries"):
         table.add_column(heading, justify="right")
     for summary in summaries:
         for place, each in enumerate(summary.conditions):
@@ -77,6 +78,7 @@ def _table(summaries: list[Summary]) -> Table:
                 Text(str(rates.passed), style="green" if rates.passed else "dim"),
                 Text(str(rates.failed), style="red" if rates.failed else "dim"),
                 Text(str(rates.invalid), style="yellow" if rates.invalid else "dim"),
+                Text(str(rates.open), style="yellow" if rates.open else "dim"),
                 str(rates.invalid_tries),
             )
     return table

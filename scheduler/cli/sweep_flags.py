@@ -122,9 +122,16 @@ def sweep_flags(function: F) -> F:
 
 
 def planned(
-    flags: SweepFlags, store_url: str | None, settings: Settings, base_image: BaseImage | None
+    flags: SweepFlags,
+    store_url: str | None,
+    settings: Settings,
+    base_image: BaseImage | None,
+    *,
+    to_run: bool,
 ) -> Plan:
     """The plan of the sweep that is meant, starting now.
+
+    A provider's key that is not set is a fault where the plan is to be run, else a warning.
 
     Raises:
         UsageFault: the flags do not say what to run.
@@ -136,4 +143,5 @@ def planned(
         environment={"APIARY_STORE": settings.store_url, **settings.environment},
         base_image=base_image,
         n_concurrent=flags.n_concurrent,
+        keys_needed=to_run,
     )

@@ -36,6 +36,7 @@ from scheduler.manifest.faults import ManifestError
 from scheduler.manifest.roots import KIT_NAME
 from scheduler.manifest.task import load_task
 from scheduler.plan import BaseImage, Plan
+from scheduler.report.names import counted
 from scheduler.stop import StopSignal
 from scheduler.view import Observer
 from workers.container.docker import DockerEngine
@@ -93,7 +94,7 @@ class Check:
         kit_digest = digest_of(self.kit, None)
         cases = [self._read(folder, lock, kit_digest) for folder in self.folders]
         plan = self._plan(cases)
-        self._tell(f"building {len(cases)} images and judging their transcripts")
+        self._tell(f"building {counted(len(cases), 'image')} and judging their transcripts")
         asyncio.run(self._judge(cases, SWEEP_NAME if plan is None else plan.sweep))
         report = DatasetReport([case.report for case in cases])
         report.personas = mark(persona_faults(self.manifests))

@@ -44,6 +44,9 @@ def load_condition(path: Path, manifests: Path | None = None) -> LoadedCondition
         ManifestError: with every fault of the manifest and of its prompts.
     """
     document = read_document(path)
+    if isinstance(document.data, dict) and "conditions" in document.data:
+        message = "this is a sweep file: give it by itself, without --path and --manifest"
+        raise ManifestError([document.fault((), message)])
     condition = check(Condition, document)
     bases = (path.parent, path.parent.parent, manifests or find_manifests(path.parent))
     faults = FaultList()

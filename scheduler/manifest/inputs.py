@@ -40,12 +40,15 @@ class SweepInputs:
     warnings: tuple[str, ...]
 
 
-def read_inputs(sweep: LoadedSweep, environment: Mapping[str, str]) -> SweepInputs:
+def read_inputs(
+    sweep: LoadedSweep, environment: Mapping[str, str], *, keys_needed: bool = True
+) -> SweepInputs:
     """Reads tasks, conditions, prompts and endpoints of a sweep.
 
     Args:
         sweep: from a sweep file or from flags.
         environment: where key variables must be set, and ``APIARY_STORE`` may be.
+        keys_needed: whether a key variable that is not set is a fault; else it is a warning.
 
     Raises:
         ManifestError: with every fault of every file, and of them together.
@@ -67,6 +70,12 @@ def read_inputs(sweep: LoadedSweep, environment: Mapping[str, str]) -> SweepInpu
         endpoints = open_endpoints(sweep.endpoints_path)
     for fault in _cross_faults(sweep, tasks, conditions, endpoints, environment):
         faults.add(fault)
+    used = _used_endpoints(conditions)
+    for fault in _key_faults(endpoints, used, environment):
+        if keys_needed:
+            faults.add(fault)
+        else:
+            warnings.append(str(fault))
     faults.settle()
     if endpoints is None:
         raise AssertionError("endpoints without a fault were read")
@@ -77,7 +86,7 @@ def read_inputs(sweep: LoadedSweep, environment: Mapping[str, str]) -> SweepInpu
     return SweepInputs(
         tasks=tasks,
         conditions=tuple(conditions),
-        endpoints={name: endpoints.endpoints[name] for name in _used_endpoints(conditions)},
+        endpoints={name: endpoints.endpoints[name] for name in used},
         store=_store_url(sweep, environment),
         warnings=tuple(warnings),
     )
@@ -110,7 +119,12 @@ def _cross_faults(
     if endpoints is not None:
         for condition in conditions:
             yield from _lacking_endpoints(condition, endpoints, shipped_endpoints(sweep.manifests))
-        yield from missing_keys(endpoints, _used_endpoints(conditions), environment)
+
+
+def _key_faults(
+    endpoints: LoadedEndpoints | None, used: Iterable[str], environment: Mapping[str, str]
+) -> tuple[ManifestFault, ...]:
+    return () if endpoints is None else missing_keys(endpoints, used, environment)
 
 
 def _store_faults(sweep: LoadedSweep, environment: Mapping[str, str]) -> Iterator[ManifestFault]:

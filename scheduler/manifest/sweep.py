@@ -157,6 +157,10 @@ def load_sweep(
         ManifestError: with every fault of the file and the flags.
     """
     document = read_document(path)
+    if isinstance(document.data, dict) and "roster" in document.data:
+        raise ManifestError(
+            [document.fault((), "this is a condition: give it with --manifest, and --path")]
+        )
     if overrides is not None and isinstance(document.data, dict):
         document = document.with_flags(overrides.places())
     return _loaded(document, path.parent, manifests or find_manifests(path.parent))

@@ -58,7 +58,13 @@ def arrange(
                     task=task.name,
                     layer=task.layer,
                     attempts=tuple(
-                        _attempt(attempt, index, results.get(attempt), tries.get(attempt, ()))
+                        AttemptResults(
+                            attempt=attempt,
+                            index=index,
+                            result=results.get(attempt),
+                            tries=_in_order(results.get(attempt), tries.get(attempt, ())),
+                            max_tries=lock.limits.max_tries,
+                        )
                         for index, attempt in enumerate(ids)
                     ),
                 )
@@ -71,15 +77,12 @@ def arrange(
     )
 
 
-def _attempt(
-    attempt: str, index: int, result: TryRecord | None, tries: Iterable[TryRecord]
-) -> AttemptResults:
+def _in_order(result: TryRecord | None, tries: Iterable[TryRecord]) -> tuple[TryRecord, ...]:
     known = {record.try_: record for record in tries}
     if result is not None:
         # A commit whose try's own record was not listed yet is a try nevertheless.
         known.setdefault(result.try_, result)
-    ordered = sorted(known.values(), key=lambda record: Epoch.parse(record.try_))
-    return AttemptResults(attempt=attempt, index=index, result=result, tries=tuple(ordered))
+    return tuple(sorted(known.values(), key=lambda record: Epoch.parse(record.try_)))
 
 
 def _ending(store: Store, prefix: str, ending: str) -> list[str]:

@@ -32,7 +32,7 @@ class AttemptRow:
     condition: str
     index: int
     verdict: str
-    """``pass``, ``fail``, ``invalid`` or ``planned``."""
+    """``pass``, ``fail``, ``invalid`` or ``open``."""
     blame: str
     cause: str
     detail: str
@@ -84,6 +84,7 @@ def render(results: SweepResults, summary: Summary) -> str:
         layers=_layers(summary),
         rows=rows[:MAX_ATTEMPTS],
         left_out=max(0, len(rows) - MAX_ATTEMPTS),
+        some_open=any(condition.rates.open for condition in summary.conditions),
         settled=results.settled,
         planned=results.planned,
         phases=[phase.value for phase in Phase],
@@ -113,7 +114,7 @@ def _row(cell: CellResults, attempt: AttemptResults) -> AttemptRow:
         task=cell.task,
         condition=cell.condition,
         index=attempt.index,
-        verdict=record.verdict.value if record else "planned",
+        verdict="open" if attempt.open or record is None else record.verdict.value,
         blame=record.blame.value if record else "",
         cause=record.cause.value if record else "",
         detail=record.detail if record else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.retry import may_try, spent_by
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord
 
@@ -18,11 +19,19 @@ class AttemptResults:
     """The committed try; null while there is none, or if no try ever counted."""
     tries: tuple[TryRecord, ...]
     """Every try that ended, in the order of their epochs."""
+    max_tries: int
+    """Tries of one attempt, the first included."""
 
     @property
     def passed(self) -> bool:
         """Whether the attempt is settled as a pass."""
         return self.result is not None and self.result.verdict is Verdict.PASS
+
+    @property
+    def open(self) -> bool:
+        """Whether ``resume`` would go on with it: it has no result, and its tries are not spent."""
+        spent = spent_by(record.blame for record in self.tries)
+        return self.result is None and may_try(spent, self.max_tries)
 
     @property
     def last(self) -> TryRecord | None:

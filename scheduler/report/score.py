@@ -1,7 +1,7 @@
 """From results to a ``Summary``. Pure: no store, no clock.
 
-An invalid attempt says nothing about the model: valid-only rates leave it out, strict rates
-count it as failed, and the bounds say what it could have changed.
+A missing attempt, invalid or open, says nothing about the model: valid-only rates leave it out,
+strict rates count it as failed, and the bounds say what it could have changed.
 """
 
 from __future__ import annotations
@@ -51,12 +51,14 @@ def rates(attempts: Sequence[AttemptResults]) -> Rates:
     valid = sum(attempt.result is not None for attempt in attempts)
     passed = sum(attempt.passed for attempt in attempts)
     missing = planned - valid
+    unsettled = sum(attempt.open for attempt in attempts)
     tries = [record for attempt in attempts for record in attempt.tries]
     return Rates(
         planned=planned,
         passed=passed,
         failed=valid - passed,
-        invalid=missing,
+        invalid=missing - unsettled,
+        open=unsettled,
         tries=len(tries),
         invalid_tries=sum(record.verdict is Verdict.INVALID for record in tries),
         coverage=valid / planned,

@@ -1,7 +1,8 @@
 """``summary.json``: the score of a sweep, for people's tables and for machines.
 
 Every figure stands beside what it leaves open: strict (a missing attempt counts as failed),
-valid-only (it counts as nothing), and the bounds between which the truth must lie.
+valid-only (it counts as nothing), and the bounds between which the truth must lie. Missing are
+the invalid attempts and the open ones.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ class Rates(Strict):
     passed: int
     failed: int
     invalid: int
-    """Planned attempts without a verdict: given up, or not run yet."""
+    """Attempts that were tried until their tries were spent, without a verdict."""
+    open: int
+    """Attempts that ``resume`` would go on with: not tried yet, stopped, or with tries left."""
     tries: int
     """Tries that ended, over all attempts; more than the attempts where some were repeated."""
     invalid_tries: int

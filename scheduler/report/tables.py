@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scheduler.report.names import short_name
+from scheduler.report.names import counted, short_name
 from scheduler.report.summary import CellScore, ConditionScore, IntervalScore, Rates, Summary
 
 WIDE = 6
@@ -69,11 +69,13 @@ def _cell_table(summary: Summary, cells: Sequence[CellScore]) -> Table:
 
 
 def _cell_text(cell: CellScore) -> Text:
-    """``✓ 3/3``, ``✗ 0/3`` with the dimensions that were lost, ``? 1/3`` where some are missing."""
+    """``✓ 3/3``, ``✗ 0/3`` with the dimensions that were lost, ``? 1/3`` with what is missing."""
     rates = cell.rates
     counts = f"{rates.passed}/{rates.planned}"
-    if rates.invalid:
-        text = Text(f"? {counts}, {rates.invalid} invalid", style="yellow")
+    missing = [f"{rates.invalid} invalid"] if rates.invalid else []
+    missing += [f"{rates.open} open"] if rates.open else []
+    if missing:
+        text = Text(f"? {', '.join((counts, *missing))}", style="yellow")
     elif rates.passed == rates.planned:
         text = Text(f"✓ {counts}", style="green")
     else:
@@ -114,13 +116,15 @@ def _workflow_row(condition: ConditionScore, rule: str) -> Iterable[str | Text]:
         else (f"{score.tasks_valid} of {score.tasks}")
     )
     last = score.k[-1] if score.k and condition.headline else None
-    yield "-" if last is None else f"@{last.k} {last.pass_at:.1%} ({last.tasks} tasks)"
+    yield "-" if last is None else f"@{last.k} {last.pass_at:.1%} ({counted(last.tasks, 'task')})"
     yield "-" if last is None else f"^{last.k} {last.pass_all:.1%}"
 
 
 def _conditions(summary: Summary) -> Group:
     table = plain_table("condition")
-    for heading in ("planned", "passed", "failed", "invalid", "coverage", "tries", "cost"):
+    some_open = any(condition.rates.open for condition in summary.conditions)
+    headings = ("planned", "passed", "failed", "invalid", *(("open",) if some_open else ()))
+    for heading in (*headings, "coverage", "tries", "cost"):
         table.add_column(heading, justify="right")
     for condition in summary.conditions:
         rates = condition.rates
@@ -130,6 +134,7 @@ def _conditions(summary: Summary) -> Group:
             Text(str(rates.passed), style="green" if rates.passed else ""),
             Text(str(rates.failed), style="red" if rates.failed else ""),
             Text(str(rates.invalid), style="yellow" if rates.invalid else ""),
+            *((Text(str(rates.open), style="yellow" if rates.open else ""),) if some_open else ()),
             Text(f"{rates.coverage:.0%}", style="" if condition.headline else "yellow"),
             _tries_text(rates),
             _cost_text(condition),

@@ -76,7 +76,7 @@ def s3_options() -> Iterator[dict[str, str]]:
     server.server_close()
 
 
-@pytest.fixture(params=["file", "s3"])
+@pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.long)])
 def open_at(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the same fresh store, each time anew."""
     if request.param == "file":

@@ -47,6 +47,8 @@ def test_every_command_line_that_is_shown_can_be_given() -> None:
         assert command is not None, line
         known = {option for each in command.params for option in each.opts}
         assert {word for word in words if word.startswith("-")} <= known, line
+        files = [word for word in words if word.endswith((".yaml", ".json"))]
+        assert all((ROOT / file).is_file() for file in files), line
 
 
 def test_the_scripts_that_are_shown_are_there() -> None:

@@ -345,7 +345,7 @@ def test_the_first_request_to_stop_lets_running_trials_finish() -> None:
         assert len(sweep.records.committed) == 4
         assert len(sweep.observer.records) == 4
         assert sweep.observer.views[-1].stopping
-        assert sum(each.planned for each in sweep.observer.views[-1].conditions) == 36
+        assert sum(each.waiting for each in sweep.observer.views[-1].conditions) == 36
 
     run(test)
 

@@ -131,7 +131,8 @@ def test_a_sweep_runs_and_a_second_run_has_nothing_to_do(tmp_path: Path) -> None
     run = sealing(open_store(plan.spec.store), lambda _: Cause.NONE)
     nodes = Nodes([FakeNode("n1", run)])
     end, observer, reaped = go(plan, tmp_path, nodes)
-    assert end.state == "settled"
+    assert (end.state, end.idle) == ("settled", False)
+    assert observer.notes[0] == "starting Ray and a node on this machine"
     assert len(results(plan)) == len(observer.records) == 12
     assert reaped == []
     (asked,) = nodes.asked
@@ -140,8 +141,8 @@ def test_a_sweep_runs_and_a_second_run_has_nothing_to_do(tmp_path: Path) -> None
 
     idle = Nodes([])
     end, observer, _ = go(plan, tmp_path, idle)
-    assert end.state == "settled"
-    assert (observer.records, idle.asked) == ([], [])
+    assert (end.state, end.idle, end.reason) == ("settled", True, f"nothing is open in {SWEEP}")
+    assert (observer.records, observer.notes, idle.asked) == ([], [], [])
 
 
 def test_a_resume_runs_what_is_missing_and_counts_tries_of_before(tmp_path: Path) -> None:

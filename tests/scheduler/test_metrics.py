@@ -85,7 +85,7 @@ def test_a_view_sets_the_gauges() -> None:
         conditions=(
             ConditionView(
                 condition="a",
-                planned=4,
+                waiting=4,
                 running=2,
                 passed=2,
                 failed=1,

@@ -27,9 +27,9 @@ def test_every_attempt_is_counted_in_one_field() -> None:
     view = sweep_view("s", {"solver": counts}, pace, 60.0, nodes=2, stopping=True)
     (shown,) = view.conditions
     assert shown.condition == "solver"
-    assert (shown.planned, shown.running, shown.passed) == (15, 3, 4)
+    assert (shown.waiting, shown.running, shown.passed) == (15, 3, 4)
     assert (shown.failed, shown.invalid, shown.invalid_tries) == (2, 1, 6)
-    assert shown.planned + shown.running + shown.passed + shown.failed + shown.invalid == (
+    assert shown.waiting + shown.running + shown.passed + shown.failed + shown.invalid == (
         counts.total
     )
     assert view.attempts_per_minute == 6.0

@@ -12,6 +12,7 @@ from scheduler.retry import (
     after_invalid,
     delay_s,
     may_try,
+    spent_by,
 )
 from workers.contract.outcome import Blame
 
@@ -28,6 +29,13 @@ from workers.contract.outcome import Blame
 )
 def test_what_a_try_spends(blame: Blame, spent: Spent) -> None:
     assert UNSPENT.after(blame) == spent
+    assert spent_by([blame]) == spent
+
+
+def test_tries_add_up() -> None:
+    blames = [Blame.HARNESS, Blame.OPERATOR, Blame.TASK, Blame.PROVIDER]
+    assert spent_by(blames) == Spent(3, 1)
+    assert spent_by([]) == UNSPENT
 
 
 @pytest.mark.parametrize("blame", [Blame.HARNESS, Blame.PROVIDER])

@@ -45,6 +45,17 @@ def read_secret(name: str, environment: Mapping[str, str]) -> Secret | None:
     return Secret(value)
 
 
+SHORTEST_KEY = 12
+"""Characters. A shorter one is a local server's placeholder, such as ``EMPTY`` or ``x``: it would
+be found in ordinary words, and blanking it there would change what the model said."""
+
+
+def _blanked(secret: Secret | None) -> str:
+    """What is to be blanked in what a provider answers; empty for nothing."""
+    key = "" if secret is None else secret.reveal()
+    return key if len(key) >= SHORTEST_KEY else ""
+
+
 class Scrubber:
     """Blanks a key in a stream of bytes, same length, wherever the pieces are cut.
 
@@ -52,7 +63,7 @@ class Scrubber:
     """
 
     def __init__(self, secret: Secret | None) -> None:
-        self._key = secret.reveal().encode() if secret is not None else b""
+        self._key = _blanked(secret).encode()
         self._held = b""
 
     def feed(self, piece: bytes) -> bytes:
@@ -79,4 +90,5 @@ class Scrubber:
 
 def scrub(text: str, secret: Secret | None) -> str:
     """A short text without the key."""
-    return text if secret is None else text.replace(secret.reveal(), "***")
+    key = _blanked(secret)
+    return text.replace(key, "***") if key else text

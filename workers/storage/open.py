@@ -41,6 +41,10 @@ def open_store(url: str) -> Store:
             return _open_directory(url, parts)
         case "s3":
             return _open_bucket(url, parts)
+        case "" if url:
+            raise StoreUrlError(
+                f"the store {url!r} is no URL; did you mean {Path(url).absolute().as_uri()!r}?"
+            )
         case scheme:
             raise StoreUrlError(
                 f"the store {url!r} has the scheme {scheme!r}; "

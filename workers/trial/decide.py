@@ -79,10 +79,15 @@ def provider_failure(driven: Driven, ledger: Sequence[LedgerLine]) -> Outcome | 
     return outcome_of(
         cause,
         Phase.DRIVE,
-        f"the last {len(streak)} requests to endpoint {last.endpoint} failed; the run ended "
+        f"the last {len(streak)} requests to endpoint {last.endpoint} failed, the last with "
+        f"{_answer(last)}; the run ended "
         f"{since_last:.1f} s after the last, they cover {share:.0%} of the agent's time",
         ("usage.jsonl",),
     )
+
+
+def _answer(line: LedgerLine) -> str:
+    return "no answer" if line.status is None else f"HTTP status {line.status}"
 
 
 def _failed_at_end(ledger: Sequence[LedgerLine], ended_s: float) -> list[tuple[LedgerLine, Cause]]:

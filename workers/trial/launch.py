@@ -151,6 +151,7 @@ def _time_limit_s(job: Job) -> float:
 
 def agent_environment(job: Job, provisioned: Provisioned, agent: Agent) -> dict[str, str]:
     """One agent's environment, named as the Buzz stack names it; it holds the agent's key."""
+    fixture = job.cell.task.fixture
     endpoint = job.sweep.endpoints[agent.entry.endpoint]
     generation = agent.entry.generation
     pinned: dict[str, str | int | None] = {
@@ -171,7 +172,7 @@ def agent_environment(job: Job, provisioned: Provisioned, agent: Agent) -> dict[
         "BUZZ_ACP_CHANNELS": provisioned.channel_id,
         "BUZZ_ACP_SUBSCRIBE": "mentions",
         "BUZZ_ACP_RESPOND_TO": "anyone",
-        "BUZZ_ACP_NO_MEMORY": "true",
+        "BUZZ_ACP_NO_MEMORY": "true" if fixture and fixture.disable_memory_injection else "false",
         "BUZZ_ACP_SYSTEM_PROMPT_FILE": f"{PROMPTS}/{agent.id}.system-prompt.md",
         "BUZZ_AGENT_PROVIDER": endpoint.provider,
         "BUZZ_AGENT_MODEL": endpoint.model or agent.entry.endpoint,

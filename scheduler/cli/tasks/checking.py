@@ -18,6 +18,7 @@ from scheduler.cli.options import data_console, human_console, json_option, stor
 from scheduler.cli.progress import duration, progress
 from scheduler.cli.tasks.folders import open_dataset, path_option
 from scheduler.plan import BaseImage
+from scheduler.report.names import counted
 from scheduler.report.tables import plain_table
 from scheduler.settings import read_settings
 
@@ -117,7 +118,7 @@ def show_report(report: DatasetReport) -> None:
     for name, column, line in lines:
         console.print(f"{name}: {column}: {line}", markup=False, soft_wrap=True)
     console.print(
-        f"{len(report.tasks)} tasks, {report.count('fault')} faults, "
+        f"{counted(len(report.tasks), 'task')}, {counted(report.count('fault'), 'fault')}, "
         f"{report.count('broken')} not to be told, in {duration(report.seconds)}"
     )
 

@@ -11,6 +11,7 @@ from scheduler.cli.exits import Exit
 from scheduler.cli.options import human_console, json_option
 from scheduler.cli.tasks.folders import open_dataset, path_option
 from scheduler.dataset.lock import changes, make_lock, read_lock, write_lock
+from scheduler.report.names import counted
 
 
 @click.command("lock", short_help="Pin the digests of all tasks.")
@@ -35,6 +36,6 @@ def lock_tasks(path: Path | None, as_json: bool) -> int:
     for line in lines:
         click.echo(line)
     human_console().print(
-        f"{written}: {len(after.tasks)} tasks, {len(lines)} changed", soft_wrap=True
+        f"{written}: {counted(len(after.tasks), 'task')}, {len(lines)} changed", soft_wrap=True
     )
     return Exit.DONE

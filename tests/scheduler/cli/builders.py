@@ -48,6 +48,7 @@ class FakeDriver:
 
     outcomes: Outcomes = passes
     state: Any = "settled"
+    idle: bool = False
     calls: list[dict[str, Any]] = field(default_factory=list)
     during: Callable[[StopSignal, Observer], None] = lambda stop, observer: None
 
@@ -61,9 +62,11 @@ class FakeDriver:
         observer: Observer,
         stop: StopSignal,
     ) -> SweepEnd:
+        if self.idle:
+            return SweepEnd(plan.sweep, "settled", f"nothing is open in {plan.sweep}", idle=True)
         self.calls.append({"plan": plan, "n_concurrent": n_concurrent, "ray_address": ray_address})
         store = open_store(store_url)
-        observer.moved(view_of(plan.sweep, planned=len(plan.attempts)))
+        observer.moved(view_of(plan.sweep, waiting=len(plan.attempts)))
         for place, planned in enumerate(plan.attempts):
             for number, cause in enumerate(self.outcomes(place), 1):
                 made = record_of(plan, planned.attempt, cause, number)
@@ -112,7 +115,7 @@ def view_of(sweep: str, **changes: Any) -> SweepView:
     """A moment of a sweep with one condition."""
     condition = {
         "condition": "one",
-        "planned": 0,
+        "waiting": 0,
         "running": 0,
         "passed": 0,
         "failed": 0,

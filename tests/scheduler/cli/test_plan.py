@@ -6,7 +6,8 @@ import pytest
 
 from scheduler.cli import run_cli
 from scheduler.cli.exits import Exit
-from tests.scheduler.cli.builders import World
+from tests.scheduler.cli.builders import FakeDriver, World
+from tests.scheduler.manifest.builders import write_condition
 
 
 def test_it_shows_cells_and_endpoints_and_writes_nothing(
@@ -38,6 +39,29 @@ def test_faults_are_told_with_file_line_and_field(
     line = len(world.sweep.read_text().splitlines())
     assert f"small.yaml:{line}: atempts: " in shown
     assert "did you mean 'attempts'?" in shown
+
+
+def test_a_missing_key_is_a_warning_and_only_a_run_refuses(
+    world: World, driver: FakeDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_condition(world.root / "manifests", "one", "live")
+    arguments = ["--path", "manifests/tasks", "--manifest", "manifests/conditions/one.yaml"]
+    for shown in (["plan", *arguments], ["run", *arguments, "--dry-run"]):
+        assert run_cli(shown) == Exit.DONE
+        captured = capsys.readouterr()
+        assert "! deploy/endpoints/anthropic-live.json:1: live.api_key_env: " in captured.err
+        assert "Plan of one" in captured.out
+    assert run_cli(["run", *arguments]) == Exit.USAGE
+    assert "LIVE_KEY" in capsys.readouterr().err
+    assert driver.calls == []
+
+
+def test_no_line_ends_in_blanks_where_there_is_no_terminal(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(["plan", str(world.sweep)]) == Exit.DONE
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_a_base_image_that_setup_chose_is_used(

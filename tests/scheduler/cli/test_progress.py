@@ -38,7 +38,7 @@ def test_a_plain_line_comes_on_change_and_not_too_fast() -> None:
     shown, stream, clock = lines()
     for second, passed in enumerate([0, 0, 1, 2, 2, 3]):
         clock.now = float(second)
-        shown.moved(view_of("s", planned=9 - passed, passed=passed))
+        shown.moved(view_of("s", waiting=9 - passed, passed=passed))
     assert [line.split(",")[0] for line in stream.getvalue().splitlines()] == [
         "one: 0 passed",
         "one: 2 passed",
@@ -98,7 +98,7 @@ def test_a_terminal_gets_a_live_table() -> None:
     console = Console(file=stream, force_terminal=True, width=100)
     with progress(console, as_json=False) as shown:
         assert isinstance(shown, LiveProgress)
-        shown.moved(view_of("the-sweep", passed=7, planned=2, invalid=1, invalid_tries=4))
+        shown.moved(view_of("the-sweep", passed=7, waiting=2, invalid=1, invalid_tries=4))
         shown.note("a node joined")
     text = stream.getvalue()
     assert "the-sweep" in text
@@ -114,7 +114,7 @@ def test_no_terminal_gets_plain_lines() -> None:
 
 def test_a_finished_sweep_has_no_eta_and_an_unknown_one_is_said_to_be() -> None:
     assert "ETA" not in pace(view_of("s", passed=3))
-    assert "ETA unknown yet" in pace(view_of("s", planned=3, eta_s=None))
+    assert "ETA unknown yet" in pace(view_of("s", waiting=3, eta_s=None))
     assert line_of(view_of("s", passed=3, nodes=2)).endswith("12.0/min, 2 nodes")
 
 

@@ -10,6 +10,7 @@ import pytest
 from scheduler.cli import run_cli
 from scheduler.cli.exits import Exit
 from scheduler.lock import read_locks
+from scheduler.metrics import metrics_key
 from scheduler.stop import StopSignal
 from scheduler.view import Observer
 from tests.scheduler.cli.builders import FakeDriver, World
@@ -146,6 +147,22 @@ def test_resume_goes_on_from_the_lock_alone(world: World, driver: FakeDriver) ->
     assert second.sweep == first.sweep
     assert second.attempts == first.attempts
     assert driver.calls[1]["n_concurrent"] == 5
+
+
+def test_resume_of_a_settled_sweep_says_so_and_writes_its_report_again(
+    world: World, driver: FakeDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver.outcomes = lambda place: (Cause.CONTAINER_LOST,) * 3 if place == 0 else (Cause.NONE,)
+    assert run_cli(["run", str(world.sweep)]) == Exit.INCONCLUSIVE
+    sweep = driver.calls[0]["plan"].sweep
+    page = Path(capsys.readouterr().out.splitlines()[-1].removeprefix("report: "))
+    metrics = world.store.get(metrics_key(sweep))
+    page.unlink()
+    driver.idle = True
+    assert run_cli(["resume"]) == Exit.INCONCLUSIVE
+    assert f"nothing is open in {sweep}\n" in capsys.readouterr().err
+    assert page.is_file()
+    assert world.store.get(metrics_key(sweep)) == metrics
 
 
 def test_resume_of_nothing_is_usage(world: World, capsys: pytest.CaptureFixture[str]) -> None:

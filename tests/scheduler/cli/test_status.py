@@ -30,6 +30,7 @@ def test_what_is_not_settled_is_open(
     counts = [sum(each[name] for each in shown["conditions"]) for name in ("passed", "failed")]
     assert counts == [2, 2]
     assert sum(each["open"] for each in shown["conditions"]) == 4
+    assert sum(each["invalid"] for each in shown["conditions"]) == 0
     assert sum(each["invalid_tries"] for each in shown["conditions"]) == 2
 
 

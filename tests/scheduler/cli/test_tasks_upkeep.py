@@ -187,7 +187,7 @@ def test_the_table_has_a_line_for_everything_that_is_wrong(
     assert run_cli(["tasks", "check", "alpha"]) == Exit.USAGE
     shown = capsys.readouterr().out
     assert "alpha: facts: the [count] differs" in shown
-    assert "1 tasks, 1 faults, 0 not to be told, in 1 min 01 s" in shown
+    assert "1 task, 1 fault, 0 not to be told, in 1 min 01 s" in shown
     assert "✓" in shown and "✗" in shown and "–" in shown
 
 

@@ -86,6 +86,8 @@ def test_the_shipped_files() -> None:
     assert (anthropic.provider, anthropic.api_key_env) == ("anthropic", "ANTHROPIC_API_KEY")
     openai = load_endpoints(SHIPPED / "openai-live.json")["gpt-5.6-luna"]
     assert (openai.provider, openai.api_key_env) == ("openai", "OPENAI_COMPAT_API_KEY")
+    both = {"claude-sonnet-4-6": anthropic, "gpt-5.6-luna": openai}
+    assert load_endpoints(SHIPPED / "live.json") == both
     scripted = load_endpoints(SHIPPED / "scripted.json")
     profiles = ("refuser", "silent", "sloppy", "solver")
     assert sorted(scripted) == [f"scripted-{name}" for name in profiles]

@@ -56,6 +56,26 @@ def test_a_missing_key_variable_is_refused_and_one_not_used_is_not(tmp_path: Pat
     assert endpoints.exists()
 
 
+def test_a_missing_key_variable_is_a_warning_where_nothing_is_run(tmp_path: Path) -> None:
+    manifests = write_world(tmp_path).parents[1]
+    write_condition(manifests, "one", "live")
+    sweep = sweep_from_flags(manifests / "tasks" / "alpha", (manifests / "conditions/one.yaml",))
+    plan = make_plan(sweep, started_at=STARTED, environment={}, keys_needed=False)
+    (warning,) = plan.warnings
+    assert "the environment variable LIVE_KEY must hold the key of 'live'" in warning
+
+
+def test_a_sweep_file_in_place_of_a_condition_is_one_fault(tmp_path: Path) -> None:
+    path = write_world(tmp_path)
+    sweep = sweep_from_flags(path.parents[1] / "tasks", (path,))
+    with pytest.raises(ManifestError) as caught:
+        make_plan(sweep, started_at=STARTED, environment={})
+    assert fault_lines(caught.value, tmp_path) == [
+        "manifests/sweeps/small.yaml:1: this is a sweep file: "
+        "give it by itself, without --path and --manifest"
+    ]
+
+
 def test_a_harbor_task_is_refused_with_a_sentence(tmp_path: Path) -> None:
     sweep = write_world(tmp_path)
     (sweep.parents[1] / "tasks/alpha/fixture.yaml").unlink()

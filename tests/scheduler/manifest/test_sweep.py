@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.manifest.faults import ManifestError
 from scheduler.manifest.sweep import Overrides, load_sweep, sweep_from_flags
-from tests.scheduler.manifest.builders import SWEEP, write, write_world
+from tests.scheduler.manifest.builders import SWEEP, write, write_condition, write_world
 
 MINIMAL = "name: s\nconditions: [c.yaml]\n"
 
@@ -74,6 +74,15 @@ def test_refuses(tmp_path: Path, old: str, new: str, told: str) -> None:
         load_sweep(path)
     assert any(str(fault).startswith(f"{path}:{told}") for fault in caught.value.faults), str(
         caught.value
+    )
+
+
+def test_a_condition_in_its_place_is_one_fault(tmp_path: Path) -> None:
+    path = write_condition(tmp_path, "one")
+    with pytest.raises(ManifestError) as caught:
+        load_sweep(path, Overrides(attempts=2))
+    assert str(caught.value) == (
+        f"{path}:1: this is a condition: give it with --manifest, and --path"
     )
 
 

@@ -11,6 +11,7 @@ from workers.contract.outcome import Cause, Phase, outcome_of
 from workers.contract.result import Digests, TryRecord
 
 SWEEP = "demo-20260101T000000Z"
+MAX_TRIES = 3
 CAUSES = {
     "p": Cause.NONE,
     "f": Cause.WRONG,
@@ -60,7 +61,9 @@ def attempt(tries: str, index: int = 0, *, home: str = "cell", **changes: Any) -
         for number, letter in enumerate(tries, 1)
     )
     result = records[-1] if tries[-1:] in ("p", "f") else None
-    return AttemptResults(attempt=name, index=index, result=result, tries=records)
+    return AttemptResults(
+        attempt=name, index=index, result=result, tries=records, max_tries=MAX_TRIES
+    )
 
 
 def cell(

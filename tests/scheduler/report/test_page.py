@@ -50,7 +50,15 @@ def test_it_is_one_file_that_needs_no_other() -> None:
     made = results(cell("p f iii -"), cell("p p", layer="regression", task="threads"))
     checker = page(made)
     assert checker.links == []
-    for word in ("Regression", "Workflow", "threads", "container_lost", "withheld", "planned"):
+    for word in (
+        "Regression",
+        "Workflow",
+        "threads",
+        "container_lost",
+        "withheld",
+        "1 invalid",
+        "1 open",
+    ):
         assert word in checker.text
 
 
@@ -68,6 +76,12 @@ def test_what_comes_from_a_run_is_escaped() -> None:
 
 def test_a_sweep_without_any_try_has_a_page() -> None:
     assert "2 of 2 attempts have not been tried yet" in page(results(cell("- -"))).text
+
+
+def test_open_attempts_have_a_column_only_where_there_are_some() -> None:
+    for attempts, shown in (("p c", True), ("p iii", False)):
+        made = results(cell(attempts))
+        assert ('<th class="n">open</th>' in render(made, score(made))) is shown
 
 
 def test_many_attempts_are_cut_and_the_passes_go_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,19 @@ def test_an_invalid_attempt_is_no_zero_but_lowers_the_coverage() -> None:
     assert (counts.tries, counts.invalid_tries) == (6, 3)
 
 
-def test_an_attempt_that_was_never_tried_is_missing_like_an_invalid_one() -> None:
-    counts = rates([attempt("p"), attempt("")])
-    assert (counts.invalid, counts.tries, counts.coverage) == (1, 1, 0.5)
+@pytest.mark.parametrize("tries", ["", "c", "i", "ic", "ccc"])
+def test_an_attempt_that_resume_goes_on_with_is_open_and_missing_like_an_invalid_one(
+    tries: str,
+) -> None:
+    counts = rates([attempt("p"), attempt(tries)])
+    assert (counts.invalid, counts.open) == (0, 1)
+    assert (counts.tries, counts.coverage, counts.strict) == (1 + len(tries), 0.5, 0.5)
+
+
+@pytest.mark.parametrize("tries", ["iii", "irr", "iiic"])
+def test_an_attempt_whose_tries_are_spent_is_invalid(tries: str) -> None:
+    counts = rates([attempt("p"), attempt(tries)])
+    assert (counts.invalid, counts.open) == (1, 0)
 
 
 def test_without_a_valid_attempt_there_is_no_valid_only_rate() -> None:
@@ -35,11 +45,15 @@ def test_without_a_valid_attempt_there_is_no_valid_only_rate() -> None:
 @given(ATTEMPTS)
 def test_the_bounds_hold_every_other_rate(tries: list[str]) -> None:
     counts = rates([attempt(each, index) for index, each in enumerate(tries)])
-    assert counts.passed + counts.failed + counts.invalid == counts.planned == len(tries)
+    assert (
+        sum((counts.passed, counts.failed, counts.invalid, counts.open))
+        == counts.planned
+        == len(tries)
+    )
     assert 0.0 <= counts.low <= counts.strict <= counts.high <= 1.0
     if counts.valid_only is not None:
         assert counts.low <= counts.valid_only <= counts.high
-    if counts.invalid == 0:
+    if counts.invalid == counts.open == 0:
         assert counts.low == counts.high == counts.strict == counts.valid_only
         assert counts.coverage == 1.0
 

@@ -34,6 +34,20 @@ def test_regression_is_a_row_per_behaviour_with_the_dimensions_that_were_lost() 
     assert "Workflow" not in text
 
 
+def test_open_attempts_stand_beside_the_invalid_ones_where_there_are_some() -> None:
+    text = shown(cell("p iii - c", layer="regression"))
+    assert row(text, "greet") == ["greet", "?", "1/4,", "1", "invalid,", "2", "open"]
+    assert row(text, "condition")[:6] == [
+        "condition",
+        "planned",
+        "passed",
+        "failed",
+        "invalid",
+        "open",
+    ]
+    assert "open" not in shown(cell("p iii", layer="regression"))
+
+
 def test_workflow_has_rate_interval_bounds_and_pass_at_k() -> None:
     text = shown(cell("p p f", task="a"), cell("p f f", task="b"))
     assert "Regression" not in text

@@ -25,6 +25,8 @@ from tests.workers.agent.worlds import (
 )
 from workers.nostr.event import Event
 
+pytestmark = pytest.mark.long
+
 PROGRAM = (
     "import sys; from pathlib import Path; from workers.agent import supervisor; "
     "sys.exit(supervisor.main(Path(sys.argv[1])))"

@@ -14,6 +14,8 @@ import pytest
 from workers.agent import supervisor
 from workers.agent.supervisor import StartError
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from workers.container.removal import remove_tree
+
+pytestmark = pytest.mark.long
 
 DEEP = 3000
 """Levels: more than Python recurses, and a longer path than the kernel takes."""

@@ -15,6 +15,8 @@ from workers.container.events import Watch
 from workers.container.interface import ContainerError, ContainerLostError, ExitState
 from workers.container.running import DockerContainer, Started
 
+pytestmark = pytest.mark.long
+
 ID = "f" * 64
 TIMEOUT_S = 30.0
 RUNNING = {"Running": True, "Pid": 5, "Status": "running", "OOMKilled": False, "ExitCode": 0}

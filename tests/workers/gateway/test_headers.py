@@ -5,7 +5,7 @@ import pytest
 from workers.gateway.headers import response_headers, retry_of, token_of, upstream_headers
 from workers.gateway.secret import Secret
 
-KEY = Secret("sk-key")
+KEY = Secret("sk-key-123456")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_request_for_openai() -> None:
         ("Content-Type", "application/json"),
         ("X-Kept", "1"),
         ("Accept-Encoding", "identity"),
-        ("Authorization", "Bearer sk-key"),
+        ("Authorization", "Bearer sk-key-123456"),
     ]
 
 
@@ -62,7 +62,7 @@ def test_a_request_for_anthropic() -> None:
     assert upstream_headers(SENT, "anthropic", KEY)[2:] == [
         ("Accept-Encoding", "identity"),
         ("anthropic-version", "2023-06-01"),
-        ("x-api-key", "sk-key"),
+        ("x-api-key", "sk-key-123456"),
     ]
     sent = [("Anthropic-Version", "2024-01-01"), ("anthropic-beta", "b")]
     assert upstream_headers(sent, "anthropic", KEY)[:2] == sent
@@ -80,7 +80,7 @@ def test_an_answer() -> None:
         ("Content-Length", "5"),
         ("Transfer-Encoding", "chunked"),
         ("Keep-Alive", "timeout=5"),
-        ("X-Echo", "your key is sk-key"),
+        ("X-Echo", "your key is sk-key-123456"),
         ("Set-Cookie", "a=1"),
         ("Set-Cookie", "b=2"),
     ]

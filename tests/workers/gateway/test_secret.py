@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.gateway import GatewayError
-from workers.gateway.secret import Scrubber, Secret, read_secret, scrub
+from workers.gateway.secret import SHORTEST_KEY, Scrubber, Secret, read_secret, scrub
 
 
 def test_a_secret_is_not_shown() -> None:
@@ -47,9 +47,12 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
 
 @given(
     st.text("ab", min_size=1, max_size=5),
-    st.lists(st.text("abc", max_size=6).map(str.encode), max_size=8),
+    st.lists(st.text("abc", max_size=6), max_size=8),
 )
-def test_a_key_is_blanked_wherever_pieces_are_cut(key: str, pieces: list[bytes]) -> None:
+def test_a_key_is_blanked_wherever_pieces_are_cut(unit: str, texts: list[str]) -> None:
+    # Each letter twelve times, so that the shortest key is long enough to be one.
+    key = "".join(letter * SHORTEST_KEY for letter in unit)
+    pieces = ["".join(letter * SHORTEST_KEY for letter in text).encode() for text in texts]
     scrubber = Scrubber(Secret(key))
     out = b"".join([*(scrubber.feed(piece) for piece in pieces), scrubber.flush()])
     whole = b"".join(pieces)
@@ -60,13 +63,21 @@ def test_a_key_is_blanked_wherever_pieces_are_cut(key: str, pieces: list[bytes])
 
 
 def test_nothing_is_held_back_without_reason() -> None:
-    scrubber = Scrubber(Secret("sk-123"))
+    scrubber = Scrubber(Secret("sk-123456789"))
     assert scrubber.feed(b"data: x\n\n") == b"data: x\n\n"
     assert scrubber.feed(b"ends in sk") == b"ends in "
     assert scrubber.feed(b"y") == b"sky"
-    assert Scrubber(None).feed(b"sk-123") == b"sk-123"
+    assert Scrubber(None).feed(b"sk-123456789") == b"sk-123456789"
+
+
+@pytest.mark.parametrize("key", ["x", "EMPTY", "ollama", "test"])
+def test_a_placeholder_is_no_secret_and_changes_no_answer(key: str) -> None:
+    said = f"fix-pr-1234 is {key} and {key}".encode()
+    scrubber = Scrubber(Secret(key))
+    assert scrubber.feed(said) + scrubber.flush() == said
+    assert scrub(said.decode(), Secret(key)) == said.decode()
 
 
 def test_short_texts() -> None:
-    assert scrub("a sk-1 b", Secret("sk-1")) == "a *** b"
+    assert scrub("a sk-123456789 b", Secret("sk-123456789")) == "a *** b"
     assert scrub("a", None) == "a"

@@ -15,6 +15,8 @@ from tests.workers.model.agents import Seen, act
 from workers.model import MISTAKES, PROFILES
 from workers.nostr.event import Event
 
+pytestmark = pytest.mark.long
+
 MADE = "11e1f7c4-6f0e-4f0e-8d55-0d4a7f6c9b02"
 
 

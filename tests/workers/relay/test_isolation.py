@@ -20,6 +20,8 @@ from workers.nostr.event import Event
 from workers.nostr.keys import Keypair
 from workers.relay import EmbeddedRelay, RelayClient, RelayRefusedError
 
+pytestmark = pytest.mark.long
+
 TRIALS = 50
 ADDRESS = "http://localhost:3600"
 LISTENING = "0A"

@@ -34,7 +34,8 @@ def test_a_bucket() -> None:
     ("url", "message"),
     [
         ("ftp://host/x", "scheme 'ftp'"),
-        ("/just/a/path", "file:///absolute/path or s3://"),
+        ("/a path", "'/a path' is no URL; did you mean 'file:///a%20path'"),
+        ("a/path", "did you mean 'file:///.*/a/path'"),
         ("", "scheme ''"),
         ("file://relative/path", "absolute path"),
         ("file:relative", "absolute path"),

@@ -15,6 +15,8 @@ import pytest
 from workers.storage import MissingKeyError, StoreError
 from workers.storage.s3 import S3Bounds, S3Store
 
+pytestmark = pytest.mark.long
+
 BOUNDS = S3Bounds(connect_s=1, read_s=0.3, requests=2, conflict_wait_s=0.01)
 
 

@@ -47,6 +47,12 @@ def launched(tmp_path: Path, name: str) -> tuple[dict[str, str], str, list[dict[
     return asyncio.run(run())
 
 
+def test_memory_is_injected_where_a_task_does_not_forbid_it(tmp_path: Path) -> None:
+    environment, _, _ = launched(tmp_path, "user-mention")
+    (agent,) = json.loads(environment["APIARY_AGENTS"])
+    assert agent["BUZZ_ACP_NO_MEMORY"] == "false"
+
+
 def test_no_memory_is_injected_and_the_agent_has_one_channel(tmp_path: Path) -> None:
     environment, channel, events = launched(tmp_path, "memory-retrieval")
     (agent,) = json.loads(environment["APIARY_AGENTS"])

@@ -7,8 +7,8 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("fast", max_examples=40)
-settings.register_profile("long", max_examples=400)
+settings.register_profile("fast", max_examples=30)
+settings.register_profile("long", max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 NO_SKIPS = "APIARY_NO_SKIPS"

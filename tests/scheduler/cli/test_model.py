@@ -14,6 +14,8 @@ import pytest
 from scheduler.cli import run_cli
 from scheduler.cli.exits import Exit
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -19,6 +19,8 @@ from workers.nostr.attestation import Attestation
 from workers.nostr.keys import Keypair
 from workers.relay import RelayClient
 
+pytestmark = pytest.mark.long
+
 PROGRAM = "from scheduler.cli import main; main()"
 
 

@@ -171,7 +171,7 @@ def test_the_agent_is_compiled_for_the_image_and_imported_read_only(bench: Bench
             assert library.stat().st_ino == made
             library.unlink()
             assert await AgentBundle(engine, bench.directory, {}).mounts(image) == mounts
-            assert library.stat().st_ino != made
+            assert library.stat().st_size > 0
             assert len(list((bench.directory / "agent").iterdir())) == 1
             environment = {"PYTHONPATH": LIB}
             options = {"mounts": mounts, "environment": environment}

@@ -10,12 +10,15 @@ import time
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.workers.relay.test_server import CHANNEL, HEADERS, HOST, Place, at_a_place, channel_tags
 from workers.nostr.attestation import attest
 from workers.nostr.event import Event
 from workers.nostr.http_auth import authorize
 from workers.nostr.keys import Keypair
+
+pytestmark = pytest.mark.long
 
 UPGRADE = (
     f"GET / HTTP/1.1\r\nHost: {HOST}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -15,6 +15,8 @@ from workers.relay.answer import Answer
 from workers.relay.groups import Groups
 from workers.relay.ingest import Ingest
 
+pytestmark = pytest.mark.long
+
 GROWTH_KIB = 48 * 1024
 
 
@@ -33,7 +35,6 @@ def test_two_thousand_messages_break_no_invariant() -> None:
     assert has_worked(Campaign(seed=20).run(messages=2000))
 
 
-@pytest.mark.long
 def test_a_minute_of_messages_breaks_no_invariant() -> None:
     assert has_worked(Campaign(seed=21).run(seconds=60))
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.workers.relay.load import PAGE, accepting, serving_a_page
 
+pytestmark = pytest.mark.long
+
 
 def test_accepting_an_event_costs_little_beside_verifying_it() -> None:
     bare, whole = accepting(rounds=6, count=50)
@@ -21,7 +23,6 @@ def test_serving_a_page_costs_less_than_half_of_verifying_it() -> None:
     assert serving_a_page(rounds=3) < PAGE * bare / 2
 
 
-@pytest.mark.long
 def test_two_hundred_idle_trials_take_less_than_200_mb() -> None:
     # In a process of its own: here, memory that other tests freed would be used again.
     program = (

@@ -168,6 +168,7 @@ def test_every_cell_has_its_attempts_once_in_turns(
         assert max(shares) - min(shares) <= 1
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_attempts_are_laid_out_in_seconds(task: Task) -> None:
     cells = cells_of(1000, 5, task)
     started = time.process_time()

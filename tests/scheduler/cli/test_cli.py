@@ -54,6 +54,7 @@ def test_a_bug_shows_its_traceback(
     assert "this is a bug of Apiary" in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["show", "ab"], ["status"]])
 def test_quick_commands_load_neither_ray_nor_boto3_nor_docker(
     arguments: list[str], tmp_path: object

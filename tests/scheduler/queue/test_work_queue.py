@@ -328,6 +328,7 @@ def test_an_attempt_of_another_sweep_is_no_news() -> None:
     assert queue.state("stranger") is None
 
 
+@pytest.mark.long
 def test_a_lease_costs_the_same_in_a_long_queue() -> None:
     def seconds(attempts: int) -> float:
         queue = WorkQueue(1, limits())

@@ -23,5 +23,7 @@ step 'lint: ruff check' ruff check .
 step 'format: ruff format --check' ruff format --check .
 step 'types: mypy --strict on scheduler and workers' mypy
 step 'import layers: lint-imports' lint-imports
+# Read once here, since three processes that compile the same files at once take longer.
+step 'collection: every test file can be read' pytest -q --collect-only --no-summary >/dev/null
 step 'fast tests: no Docker, no Ray' pytest -q -n 3 -m 'not docker and not ray and not long'
 step 'tests with Docker, with Ray, and long ones' pytest -q -m 'docker or ray or long'

@@ -17,7 +17,9 @@ README = Path(__file__).parents[1] / "README.md"
 
 def help_block() -> str:
     """The help in its fence, as the README has it."""
-    context = click.Context(apiary, info_name="apiary", terminal_width=80)
+    context = click.Context(
+        apiary, info_name="apiary", terminal_width=80, **apiary.context_settings
+    )
     lines = (line.rstrip() for line in apiary.get_help(context).splitlines())
     return "```text\n" + "\n".join(lines) + "\n```"
 

@@ -28,7 +28,9 @@ def shell_lines() -> Iterator[str]:
 
 
 def test_the_help_block_is_the_real_help() -> None:
-    context = click.Context(apiary, info_name="apiary", terminal_width=80)
+    context = click.Context(
+        apiary, info_name="apiary", terminal_width=80, **apiary.context_settings
+    )
     shown = "\n".join(line.rstrip() for line in apiary.get_help(context).splitlines())
     assert f"```text\n{shown}\n```" in README, "run docs/write_help.py"
 

@@ -40,6 +40,15 @@ def json_option(function: F) -> F:
     )(function)
 
 
+def ray_option(function: F) -> F:
+    """``--ray-address``."""
+    return click.option(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="A running Ray cluster; otherwise Ray is started on this machine.",
+    )(function)
+
+
 def metrics_options(function: F) -> F:
     """``--metrics-port`` and ``--metrics-address``."""
     port = click.option(

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from scheduler.cli.names import find_sweep
-from scheduler.cli.options import json_option, metrics_options, opened, store_option, sweep_argument
+from scheduler.cli.options import (
+    json_option,
+    metrics_options,
+    opened,
+    ray_option,
+    store_option,
+    sweep_argument,
+)
 from scheduler.cli.run import announce
 from scheduler.lock import plan_from_lock, read_locks
 from scheduler.manifest import load_endpoints
@@ -28,11 +35,7 @@ from scheduler.settings import read_settings
     type=click.IntRange(min=1),
     help="Trials at once on each node; otherwise as the sweep was started.",
 )
-@click.option(
-    "--ray-address",
-    metavar="ADDRESS",
-    help="A running Ray cluster; otherwise Ray is started on this machine.",
-)
+@ray_option
 @metrics_options
 @store_option
 @json_option

@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from scheduler.cli.exits import Exit
-from scheduler.cli.options import human_console, json_option, metrics_options, store_option
+from scheduler.cli.options import (
+    human_console,
+    json_option,
+    metrics_options,
+    ray_option,
+    store_option,
+)
 from scheduler.cli.plan import show_plan
 from scheduler.cli.sweep_flags import SweepFlags, planned, sweep_flags
 from scheduler.plan import BaseImage, Plan
@@ -16,11 +22,7 @@ from scheduler.settings import read_settings
 @click.command("run")
 @sweep_flags
 @click.option("--dry-run", is_flag=True, help="Only show what would run, like `apiary plan`.")
-@click.option(
-    "--ray-address",
-    metavar="ADDRESS",
-    help="A running Ray cluster; otherwise Ray is started on this machine.",
-)
+@ray_option
 @metrics_options
 @store_option
 @json_option

@@ -26,10 +26,10 @@ from workers.contract.evidence import (
 from workers.contract.outcome import Cause
 from workers.gateway import GatewayError
 from workers.nostr.event import Event
-from workers.relay import RelayClient, RelayError
+from workers.relay import RelayError
 from workers.trial.errors import PhaseError, deadline
 from workers.trial.files import UnsafeFileError, read_head_and_tail
-from workers.trial.handoff import RELAY_HOST, Collected, Driven, Job, Provisioned
+from workers.trial.handoff import Collected, Driven, Job, Provisioned, relay_client
 from workers.trial.soundness import unsound_because
 
 EVIDENCE_FILE = "evidence.json"
@@ -176,14 +176,8 @@ async def _observed(job: Job, provisioned: Provisioned) -> tuple[ObservedChannel
     fixture = job.cell.task.fixture
     if not fixture or not fixture.observe_channel_names:
         return ()
-    orchestrator = provisioned.orchestrator
     rows = []
-    async with RelayClient(
-        f"http://{RELAY_HOST}",
-        orchestrator.keypair,
-        orchestrator.attestation,
-        unix_socket=provisioned.relay_socket,
-    ) as client:
+    async with relay_client(provisioned.orchestrator, provisioned.relay_socket) as client:
         for name in fixture.observe_channel_names:
             for channel in await client.find_channels(name):
                 members = await client.members(channel.channel_id)

@@ -18,12 +18,12 @@ from workers.relay import RelayClient, RelayError
 from workers.trial.errors import PhaseError
 from workers.trial.files import MIB, LogTail, UnsafeFileError, used_bytes
 from workers.trial.handoff import (
-    RELAY_HOST,
     Driven,
     Ending,
     Job,
     Launched,
     Provisioned,
+    relay_client,
 )
 from workers.trial.markers import TurnLog
 
@@ -107,12 +107,7 @@ async def _post_scripted(
 
 def _actor(provisioned: Provisioned, actor: str) -> RelayClient:
     member = provisioned.user if actor == "user" else provisioned.actors[actor]
-    return RelayClient(
-        f"http://{RELAY_HOST}",
-        member.keypair,
-        member.attestation,
-        unix_socket=provisioned.relay_socket,
-    )
+    return relay_client(member, provisioned.relay_socket)
 
 
 async def _wait(

@@ -122,6 +122,13 @@ class Member:
     attestation: Attestation
 
 
+def relay_client(holder: Member | Agent, socket: Path) -> RelayClient:
+    """A client of the trial's relay that speaks as one of its identities, from the host."""
+    return RelayClient(
+        f"http://{RELAY_HOST}", holder.keypair, holder.attestation, unix_socket=socket
+    )
+
+
 @dataclass(frozen=True)
 class Provisioned:
     """Relay, channel, identities and gateway token stand ready."""

@@ -22,7 +22,7 @@ from workers.nostr.attestation import attest
 from workers.nostr.keys import Keypair, derive_identity
 from workers.relay import EmbeddedRelay, RelayClient, RelayError
 from workers.trial.errors import PhaseError, deadline
-from workers.trial.handoff import RELAY_HOST, Agent, Job, Member, Provisioned, Tools
+from workers.trial.handoff import RELAY_HOST, Agent, Job, Member, Provisioned, Tools, relay_client
 
 NO_FIXTURE = Fixture(requires_evidence=False)
 DEFAULT_USER = "user"
@@ -49,7 +49,7 @@ async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisione
         opened_s = time.monotonic()
         gateway = await _gateway(job, tools, stack)
         try:
-            client = await stack.enter_async_context(_client(identities.user, socket))
+            client = await stack.enter_async_context(relay_client(identities.user, socket))
             channel_id = await _channel(job, client, identities, socket)
         except RelayError as error:
             raise PhaseError(Cause.PROVISION_FAILED, str(error)) from error
@@ -137,12 +137,6 @@ async def _gateway(job: Job, tools: Tools, stack: AsyncExitStack) -> GatewayTria
     return trial
 
 
-def _client(member: Member | Agent, socket: Path) -> RelayClient:
-    return RelayClient(
-        f"http://{RELAY_HOST}", member.keypair, member.attestation, unix_socket=socket
-    )
-
-
 async def _channel(job: Job, client: RelayClient, identities: _Identities, socket: Path) -> str:
     """Profiles first, then the channel and its members one after another.
 
@@ -152,10 +146,10 @@ async def _channel(job: Job, client: RelayClient, identities: _Identities, socke
     fixture = task.fixture or NO_FIXTURE
     await client.set_profile(identities.user.name)
     for agent in identities.agents:
-        async with _client(agent, socket) as own:
+        async with relay_client(agent, socket) as own:
             await own.set_profile(agent.id)
     for row in fixture.entries:
-        async with _client(identities.directory[row.key_id], socket) as own:
+        async with relay_client(identities.directory[row.key_id], socket) as own:
             await own.set_profile(row.name, about=row.about or None)
     label = f"{task.bare_name}-{job.lease.attempt[:8]}"
     channel_id = await client.create_channel(
@@ -177,7 +171,7 @@ async def _seed_memories(job: Job, orchestrator: Agent, socket: Path) -> None:
     fixture = job.cell.task.fixture or NO_FIXTURE
     if not fixture.memories:
         return
-    async with _client(orchestrator, socket) as client:
+    async with relay_client(orchestrator, socket) as client:
         for seed in fixture.memories:
             try:
                 await client.write_memory(seed.slug, seed.value)

@@ -129,7 +129,7 @@ def test_killing_leaves_no_process(opened: Opened) -> None:
     async def scenario() -> None:
         async with opened() as engine, running(engine, "sh", "-c", script) as it:
             await asyncio.to_thread(eventually, lambda: len(host_processes(mark)) == 3)
-            assert await it.kill(TIMEOUT_S) == ExitState(137, oom_killed=False)
+            assert await it.kill(TIMEOUT_S) == ExitState(137, oom_killed=False, signalled=True)
             assert host_processes(mark) == []
             with pytest.raises(ContainerLostError):
                 it.listen(3600)
@@ -162,8 +162,9 @@ def test_a_container_that_somebody_else_removes_is_lost(opened: Opened) -> None:
         async with opened() as engine, running(engine, "sleep", "1000") as it:
             docker("container", "rm", "--force", it.id)
             # Its death comes before its end, so there is an exit code; after that it is gone.
-            assert await it.ended(TIMEOUT_S) == ExitState(137, oom_killed=False)
-            assert await it.kill(TIMEOUT_S) == ExitState(137, oom_killed=False)
+            killed = ExitState(137, oom_killed=False, signalled=True)
+            assert await it.ended(TIMEOUT_S) == killed
+            assert await it.kill(TIMEOUT_S) == killed
 
     asyncio.run(scenario())
 
@@ -179,7 +180,7 @@ def test_oom_kills_of_a_child_are_counted_while_it_runs(opened: Opened, shared: 
             await asyncio.to_thread(eventually, (shared / "done").exists)
             assert it.oom_events() == 1
             state = await it.kill(TIMEOUT_S)
-            assert state == ExitState(137, oom_killed=True)
+            assert state == ExitState(137, oom_killed=True, signalled=True)
             assert it.oom_events() == 1
 
     asyncio.run(scenario())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import boto3
 import pytest
@@ -22,7 +25,10 @@ from moto.moto_server.werkzeug_app import (
 from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
+from scheduler.bench.servers import BucketServer
+from scheduler.serve.caching import CachingStore
 from workers.storage import InvalidKeyError, MissingKeyError, Store, open_store
+from workers.storage.observed import ObservedStore
 
 BUCKET = "apiary"
 
@@ -76,14 +82,48 @@ def s3_options() -> Iterator[dict[str, str]]:
     server.server_close()
 
 
-@pytest.fixture(params=["file", pytest.param("s3", marks=pytest.mark.long)])
+WRAPPERS: dict[str, Callable[[Store], Store]] = {
+    "observed": lambda store: ObservedStore(store, lambda operation, result, seconds: None),
+    "caching": CachingStore,
+}
+"""Stores over a file store, which change nothing of what it does."""
+
+
+@pytest.fixture(scope="module")
+def bench_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
+    """The S3 server of our benches, a process that ends with the module."""
+    mark = secrets.token_hex(8)
+    server = BucketServer(tmp_path_factory.mktemp("bench") / "b", dict(os.environ), mark)
+    server.up()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def bench_options(bench_server: BucketServer) -> dict[str, str]:
+    """Options of the URL of a bucket at it."""
+    return dict(parse_qsl(urlsplit(bench_server.url).query))
+
+
+SERVERS = {"s3": "s3_options", "bench": "bench_options"}
+"""Stores on a real connection, and the fixtures of their servers."""
+
+
+@pytest.fixture(
+    params=["file", *WRAPPERS, *(pytest.param(name, marks=pytest.mark.long) for name in SERVERS)]
+)
 def open_at(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Opens the same fresh store, each time anew."""
-    if request.param == "file":
+    if request.param not in SERVERS:
         url = (tmp_path / "a store").as_uri()
-    else:
-        options = urlencode(request.getfixturevalue("s3_options"))
-        url = f"s3://{BUCKET}/{tmp_path.name}?{options}"
+        wrap = WRAPPERS.get(request.param, lambda store: store)
+        return lambda: wrap(open_store(url))
+    options = urlencode(request.getfixturevalue(SERVERS[request.param]))
+    url = f"s3://{BUCKET}/{tmp_path.name}?{options}"
     return lambda: open_store(url)
 
 
@@ -164,9 +204,29 @@ def test_keys_are_sorted_and_found_by_any_prefix(store: Store) -> None:
     assert all(store.get(key) == key.encode() for key in keys)
 
 
-def test_a_listing_of_over_a_thousand_keys_is_whole(store: Store, tmp_path: Path) -> None:
+def test_the_folders_right_below_a_folder(store: Store) -> None:
+    for key in ("top", "b/x/1", "b/y/z/2", "b/w", "b-c/3", "a/4"):
+        store.put(key, b"")
+    assert store.children("") == ["a", "b", "b-c"]
+    assert store.children("b/") == ["x", "y"]
+    assert store.children("b/x/") == []
+    assert store.children("nothing/") == []
+    store.delete("a/4")
+    assert store.children("") == ["b", "b-c"]
+    with pytest.raises(InvalidKeyError, match="does not end with a '/'"):
+        store.children("b")
+
+
+def test_a_listing_of_over_a_thousand_keys_is_whole(
+    store: Store, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     expected = [f"many/{number // 100:02}/{number:04}.json" for number in range(2105)]
-    if store.url.startswith("s3:"):
+    if "bench_server" in request.fixturenames:
+        root = request.getfixturevalue("bench_server").objects / tmp_path.name
+        for key in reversed(expected):
+            (root / key).parent.mkdir(parents=True, exist_ok=True)
+            (root / key).write_bytes(b"{}\n{}")
+    elif store.url.startswith("s3:"):
         # Into the server's own memory: 2,105 requests would take longer than all other tests.
         backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
         for key in reversed(expected):
@@ -258,3 +318,9 @@ def test_what_was_put_is_what_is_got(store: Store, parts: list[str], data: bytes
     assert store.get(key) == data
     assert key in store.keys("any/")
     store.delete(key)
+
+
+def test_a_clock_is_this_machines_or_none(store: Store) -> None:
+    told = store.clock()
+    assert told is None or abs(told - time.time()) < 60.0
+    assert (told is None) == store.url.startswith("file:")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from workers.storage.interface import InvalidKeyError, MissingKeyError, Store, StoreError
+from workers.storage.interface import (
+    ClockSkewError,
+    InvalidKeyError,
+    MissingKeyError,
+    Store,
+    StoreError,
+)
+from workers.storage.observed import ObservedStore
 from workers.storage.open import StoreUrlError, open_store
 
 __all__ = [
+    "ClockSkewError",
     "InvalidKeyError",
     "MissingKeyError",
+    "ObservedStore",
     "Store",
     "StoreError",
     "StoreUrlError",

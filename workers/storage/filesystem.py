@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from workers.storage.interface import MissingKeyError, StoreError
-from workers.storage.keys import PARTIAL, check_key, check_prefix, is_key
+from workers.storage.keys import PARTIAL, check_folder, check_key, check_prefix, is_key
 from workers.storage.source import open_regular
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -106,6 +106,15 @@ class FileStore:
         folders, beginning = check_prefix(prefix)
         return self._walk(folders, beginning)
 
+    def children(self, folder: str) -> list[str]:
+        """The names of the folders right below a folder that hold an object, sorted."""
+        parts = check_folder(folder)
+        return sorted(
+            name
+            for name, is_folder in self._entries(parts, "")
+            if is_folder and next(self._walk((*parts, name), ""), None) is not None
+        )
+
     def delete(self, key: str) -> None:
         """Removes an object; none there is no error."""
         *folders, name = check_key(key)
@@ -115,6 +124,10 @@ class FileStore:
                     os.unlink(name, dir_fd=folder)
         except MissingKeyError:
             return
+
+    def clock(self) -> float | None:
+        """None: files are dated by the clock of whoever writes them, or by a server unasked."""
+        return None
 
     def _put(self, operation: str, key: str, source: BinaryIO) -> None:
         *folders, name = check_key(key)

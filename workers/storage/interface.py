@@ -19,6 +19,10 @@ class MissingKeyError(StoreError):
     """There is no object at the key."""
 
 
+class ClockSkewError(StoreError):
+    """The store refused a request because of the time that this machine put on it."""
+
+
 class InvalidKeyError(StoreError):
     """The key is not one that a store may hold."""
 
@@ -61,6 +65,17 @@ class Store(Protocol):
         """All keys that begin with the prefix, sorted, paged as needed."""
         ...
 
+    def children(self, folder: str) -> list[str]:
+        """The names of the folders right below a folder, sorted; one listing, however deep it is.
+
+        A folder is the beginning of keys up to a ``/``, which ``folder`` ends with.
+        """
+        ...
+
     def delete(self, key: str) -> None:
         """Removes an object; none there is no error."""
+        ...
+
+    def clock(self) -> float | None:
+        """The store's own wall clock, seconds since 1970, to the second; None if it has none."""
         ...

@@ -54,6 +54,18 @@ def check_prefix(prefix: str) -> tuple[tuple[str, ...], str]:
     return tuple(parts), beginning
 
 
+def check_folder(folder: str) -> tuple[str, ...]:
+    """The parts of a folder, which ends with a ``/``; none of the root, the empty text.
+
+    Raises:
+        InvalidKeyError: it is no folder of keys.
+    """
+    parts, beginning = check_prefix(folder)
+    if beginning:
+        raise InvalidKeyError(f"folder {folder!r} does not end with a '/'")
+    return parts
+
+
 def is_key(text: str) -> bool:
     """Whether a store may hold this key; for names that a listing meets."""
     try:

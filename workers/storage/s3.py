@@ -15,9 +15,10 @@ from __future__ import annotations
 import functools
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,14 +33,15 @@ from botocore.exceptions import (
     IncompleteReadError,
 )
 
-from workers.storage.interface import MissingKeyError, StoreError
-from workers.storage.keys import check_key, check_prefix, is_key
+from workers.storage.interface import ClockSkewError, MissingKeyError, StoreError
+from workers.storage.keys import check_folder, check_key, check_prefix, is_key
 from workers.storage.source import open_regular
 
 _MARK = "apiary-writer"
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 _TAKEN = frozenset({"412", "PreconditionFailed"})
 _CONFLICT = frozenset({"409", "ConditionalRequestConflict"})
+_SKEWED = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,37 @@ class S3Store:
         check_prefix(prefix)
         return self._listed(prefix)
 
+    def children(self, folder: str) -> list[str]:
+        """The names of the folders right below a folder, sorted."""
+        check_folder(folder)
+        above = self._under + folder
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=above, Delimiter="/"
+        )
+        with _faults("children", folder):
+            names = [
+                item["Prefix"].removeprefix(above).rstrip("/")
+                for page in pages
+                for item in page.get("CommonPrefixes", ())
+            ]
+        return sorted(name for name in names if is_key(name))
+
     def delete(self, key: str) -> None:
         """Removes an object; none there is no error."""
         place = self._place(key)
         with _faults("delete", key):
             self._client.delete_object(Bucket=self._bucket, Key=place)
+
+    def clock(self) -> float | None:
+        """The ``Date`` of an answer of the server's, whatever else it says; None without one."""
+        with _faults("clock", self.url):
+            try:
+                answer: Any = self._client.head_object(
+                    Bucket=self._bucket, Key=self._under + "clock"
+                )
+            except ClientError as error:
+                answer = error.response
+        return _date_of(answer["ResponseMetadata"]["HTTPHeaders"])
 
     def _place(self, key: str) -> str:
         check_key(key)
@@ -235,6 +263,14 @@ def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
+def _date_of(headers: Mapping[str, str]) -> float | None:
+    """The ``Date`` of an HTTP answer, seconds since 1970; headers' names are in lower case."""
+    try:
+        return parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except ValueError:
+        return None
+
+
 @contextmanager
 def _faults(operation: str, key: str) -> Iterator[None]:
     """Turns what boto3 raises into the errors of a store."""
@@ -244,7 +280,8 @@ def _faults(operation: str, key: str) -> Iterator[None]:
         if _code(error) in _MISSING and operation not in ("create", "put", "put_file"):
             raise MissingKeyError(f"{operation} {key!r}: there is no such object") from error
         detail: Any = error.response.get("Error", {}).get("Message") or "no message"
-        raise StoreError(
+        fault = ClockSkewError if _code(error) in _SKEWED else StoreError
+        raise fault(
             f"{operation} {key!r}: the server refused with {_code(error)}: {str(detail)[:200]}"
         ) from error
     except (BotoCoreError, ValueError) as error:

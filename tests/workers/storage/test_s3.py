@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from workers.storage import MissingKeyError, StoreError
+from workers.storage import ClockSkewError, MissingKeyError, StoreError
 from workers.storage.s3 import S3Bounds, S3Store
 
 pytestmark = pytest.mark.long
@@ -121,6 +122,16 @@ def test_a_server_that_is_gone() -> None:
         assert "hunter2" not in str(caught.value)
     with pytest.raises(StoreError, match="create 'k'"):
         store.create("k", b"")
+
+
+def test_a_refusal_for_the_time_is_told_from_others() -> None:
+    for code, expected in (("RequestTimeTooSkewed", ClockSkewError), ("AccessDenied", StoreError)):
+        with (
+            serving(lambda request, code=code: request.fail(403, code)) as (_, store),  # type: ignore[misc]
+            pytest.raises(StoreError) as caught,
+        ):
+            store.put("k", b"x")
+        assert type(caught.value) is expected
 
 
 def test_a_server_that_hangs() -> None:
@@ -249,3 +260,29 @@ def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_endpoint_that_is_no_url() -> None:
     with pytest.raises(StoreError, match="open"):
         S3Store("s3://b", "b", "", endpoint_url="http://")
+
+
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_the_servers_clock_is_read_from_any_answer(status: int) -> None:
+    def ahead(request: Request) -> None:
+        wall = formatdate(time.time() + 3600.0, usegmt=True)
+        request.date_time_string = lambda timestamp=None: wall  # type: ignore[method-assign]
+        request.answer(status)
+
+    with serving(ahead) as (_, store):
+        told = store.clock()
+        assert told is not None
+        assert told - time.time() == pytest.approx(3600.0, abs=30.0)
+
+
+def test_a_date_that_is_none_is_no_clock_and_a_dead_server_is_a_fault() -> None:
+    def undated(request: Request) -> None:
+        request.date_time_string = lambda timestamp=None: "soon"  # type: ignore[method-assign]
+        request.answer(404)
+
+    with serving(undated) as (_, store):
+        assert store.clock() is None
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(StoreError, match="clock"):
+        store_at(port).clock()

@@ -51,6 +51,11 @@ class Capture:
         """The last ``TAIL_BYTES`` of all there was."""
         return (bytes(self.data[-TAIL_BYTES:]) + self.beyond)[-TAIL_BYTES:]
 
+    @property
+    def dropped(self) -> int:
+        """Bytes of which nothing is kept: they came after the first and before the last."""
+        return self.total - len(self.data) - len(self.beyond)
+
 
 @dataclass(frozen=True)
 class ShellResult:
@@ -208,7 +213,7 @@ def describe(result: ShellResult) -> str:
         artifact = _keep(capture, name)
         if artifact:
             told[f"{name}_artifact"] = artifact
-            notes[-1] += f"; the whole is in {artifact}"
+            notes[-1] += f"; {_what_is_in(capture)} is in {artifact}"
     told["timed_out"] = result.timed_out
     told["duration_ms"] = result.duration_ms
     if result.timed_out:
@@ -222,13 +227,22 @@ def _is_long(capture: Capture) -> bool:
     return capture.total > MAX_BYTES or capture.data.count(b"\n") > MAX_LINES
 
 
+def _what_is_in(capture: Capture) -> str:
+    if not capture.dropped:
+        return "the whole"
+    return f"the whole but {capture.dropped} bytes before the last {len(capture.beyond)}"
+
+
 def _keep(capture: Capture, name: str) -> str:
-    """The path of a file with the whole stream; empty where no file can be written."""
+    """The path of a file with the stream as it came; empty where no file can be written."""
     try:
         with tempfile.NamedTemporaryFile(
             prefix=f"shell-{name}-", suffix=".txt", delete=False
         ) as artifact:
             artifact.write(capture.data)
+            if capture.dropped:
+                artifact.write(b"\n[%d bytes left out]\n" % capture.dropped)
+            artifact.write(capture.beyond)
     except OSError:
         return ""
     return artifact.name

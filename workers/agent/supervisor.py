@@ -3,6 +3,10 @@
 ``nostr_sdk`` is loaded once, before the forks. The agents' variables come as one JSON document in
 ``APIARY_AGENTS``; it is wiped from this process's memory before anything of the model runs, since
 ``/proc/1/environ`` would show every agent's key and token to every command.
+
+Where the container's state is graded it stays when its agents have ended, so that tests can run
+there: SIGUSR1 tells it to kill the agents, and a mark on a folder that only the harness writes
+says that the container was started again and no agent is to run.
 """
 
 from __future__ import annotations
@@ -20,14 +24,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from workers.agent.process_tree import kill_trees
+
 AGENTS_VARIABLE = "APIARY_AGENTS"
 LIMIT_VARIABLE = "APIARY_TIME_LIMIT_S"
 TIME_LIMIT_EXIT_CODE = 124
+LINGER_S = 2.0
+"""The container's counters die with it, and the harness reads them to know why an agent was
+killed; it ends the container itself long before this is over."""
+ORPHANS_S = 0.1
+"""Between two looks for orphans while there is no child to wait for."""
+STAY_VARIABLE = "APIARY_STAYS"
+FROZEN_MARK = Path("/opt/apiary/prompts/frozen")
 LOGS = Path("/logs/agents")
 _OWN_PREFIXES = ("APIARY_", "BUZZ_ACP_", "BUZZ_AGENT_")
 _OWN_NAMES = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_OOM_SCORE = 100
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -44,17 +58,32 @@ def main(logs: Path = LOGS) -> int:
     except StartError as error:
         sys.stderr.write(f"agent supervisor: {error}\n")
         return 2
+    stays = os.environ.get(STAY_VARIABLE) == "1"
     environment = conceal()
-    # Loaded before the forks, so that all agents share it.
-    from workers.agent import agent  # noqa: F401
+    if stays and FROZEN_MARK.exists():
+        agents = []
+    if agents:
+        # Loaded before the forks, so that all agents share it.
+        from workers.agent import agent  # noqa: F401
 
     children = {_fork(variables, environment, logs): variables for variables in agents}
     names = {pid: variables["APIARY_AGENT_ID"] for pid, variables in children.items()}
     for number in _FORWARDED:
-        signal.signal(number, lambda caught, _frame: os._exit(128 + caught))
+        # Who stays is not told to go from inside: the container's state would go with it.
+        signal.signal(number, _ignore if stays else _end)
+    if stays:
+        signal.signal(signal.SIGUSR1, lambda _caught, _frame: kill_trees(names))
     if limit_s is not None:
         _limit(limit_s - (time.monotonic() - started))
-    return reap(names, logs)
+    return stay(names, logs) if stays else reap(names, logs)
+
+
+def _end(caught: int, _frame: object) -> NoReturn:
+    os._exit(128 + caught)
+
+
+def _ignore(_caught: int, _frame: object) -> None:
+    """A handler and not ``SIG_IGN``, which a child would inherit."""
 
 
 def read_agents(document: str) -> list[dict[str, str]]:
@@ -132,6 +161,7 @@ def _become_agent(
     code = 1
     try:
         _die_with(supervisor)
+        _die_before(supervisor)
         os.setsid()
         _redirect(logs, variables["APIARY_AGENT_ID"])
         code = run_agent(variables, environment)
@@ -148,6 +178,19 @@ def _die_with(supervisor: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != supervisor:
         raise SystemExit("the supervisor ended first")
+
+
+def _die_before(supervisor: int) -> None:
+    """Lets the kernel take this process first where there is no memory.
+
+    Its supervisor must live to tell of it, and with it the counters that say whose limit it was.
+    """
+    try:
+        score = int(Path(f"/proc/{supervisor}/oom_score_adj").read_text())
+        Path("/proc/self/oom_score_adj").write_text(str(min(1000, score + _OOM_SCORE)))
+    except OSError:
+        # Not root, and since we cannot be dumped not the owner of that file either.
+        return
 
 
 def run_agent(variables: Mapping[str, str], environment: dict[str, str]) -> int:
@@ -199,13 +242,32 @@ def reap(agents: Mapping[int, str], logs: Path) -> int:
     """Waits for all agents, and for every orphan that the kernel hands to PID 1."""
     running = dict(agents)
     worst = 0
+    killed = False
     while running:
         pid, status = os.wait()
         name = running.pop(pid, None)
         if name is not None:
             write_exit(logs, name, status)
             worst = worst or int(status != 0)
+            killed = killed or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL)
+    if killed:
+        time.sleep(LINGER_S)
     return worst
+
+
+def stay(agents: Mapping[int, str], logs: Path) -> NoReturn:
+    """Reaps whatever there is, for as long as the container is needed."""
+    running = dict(agents)
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            # No child is left; the next is an orphan of a command that was run in here.
+            time.sleep(ORPHANS_S)
+            continue
+        name = running.pop(pid, None)
+        if name is not None:
+            write_exit(logs, name, status)
 
 
 def write_exit(logs: Path, agent_id: str, status: int) -> None:

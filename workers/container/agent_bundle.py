@@ -16,12 +16,14 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from workers.container.calls import Deadline
 from workers.container.interface import ContainerError, ContainerSpec, Engine, Mount
-from workers.container.locks import node_lock
+from workers.container.locks import Holds, node_lock
+from workers.container.unused import AGENT, bundle_hold
 
 LIB = "/opt/apiary/lib"
 """Goes to ``PYTHONPATH``."""
@@ -33,6 +35,9 @@ _OUT = "/opt/apiary/compiled"
 _CARRIED = ("nostr", "agent")
 _SUFFIXES = frozenset({".py", ".md"})
 _COMMAND = "agent/buzz"
+_USE_S = 3600.0
+"""How old the note of a bundle's last use may be while it is used."""
+_POLL_S = 0.05
 _MAX_COMPILED = 16 * 1024 * 1024
 _CACHE_TAG = re.compile(r"[a-z0-9_-]{1,40}")
 
@@ -82,6 +87,11 @@ class AgentBundle:
         self._sources: dict[str, Path] | None = None
         self._digest = ""
         self._ready: dict[str, Sequence[Mount]] = {}
+        self._used: dict[str, float] = {}
+        """When an image's bundle was used last, as far as it was noted; monotonic seconds."""
+        self._holds = Holds(directory)
+        self.close = self._holds.close
+        """Lets go of the bundles: nobody of this process uses them any more."""
 
     async def mounts(self, image: str) -> Sequence[Mount]:
         """The read-only mounts that bring the agent's files into a container of ``image``.
@@ -92,15 +102,20 @@ class AgentBundle:
         Raises:
             ContainerError: the image cannot run the agent; the message says why.
         """
-        if image not in self._ready:
+        if image not in self._ready or time.monotonic() - self._used[image] > _USE_S:
             if self._sources is None:
                 self._sources = await asyncio.to_thread(agent_sources)
                 self._digest = await asyncio.to_thread(content_digest, self._sources)
-            place = self._directory / "agent" / bundle_key(self._digest, image)
+            place = self._directory / AGENT / bundle_key(self._digest, image)
             deadline = Deadline(f"prepare the agent's files for image {image[:19]}", TIMEOUT_S)
             async with node_lock(self._directory, f"agent bundle {place.name}", deadline):
+                # It is not held only while a reaper looks at it or removes it.
+                while not self._holds.hold(bundle_hold(place.name)):  # noqa: ASYNC110
+                    await asyncio.sleep(min(_POLL_S, deadline.left_s()))
                 if not await asyncio.to_thread(is_complete, place, self._sources):
                     await self._make(image, place, deadline)
+                await asyncio.to_thread(os.utime, place)
+            self._used[image] = time.monotonic()
             self._ready[image] = (Mount(place / "lib", LIB), Mount(place / "bin", BIN))
         return self._ready[image]
 

@@ -11,7 +11,8 @@ import base64
 import contextlib
 import json
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -25,6 +26,8 @@ from workers.container.calls import CallTimeoutError
 from workers.container.interface import ContainerError
 
 Json = Any
+Heard = Callable[[str, float], None]
+"""Hears of a request to the engine: its verb, and seconds; from any thread."""
 Kind = Literal["containers", "volumes", "networks"]
 
 _LOCAL_SOCKET = "unix:///var/run/docker.sock"
@@ -60,8 +63,10 @@ def _translated(what: str) -> Iterator[None]:
 class DockerApi:
     """The engine's HTTP interface, for use from several threads at once."""
 
-    def __init__(self, connections: int = 16) -> None:
+    def __init__(self, connections: int = 16, heard: Heard = lambda verb, seconds: None) -> None:
         """Connects to the engine that ``DOCKER_HOST`` names, else to the local socket.
+
+        ``heard`` is told of every request, whatever came of it.
 
         Raises:
             ContainerError: there is none, or it is too old for the client.
@@ -76,6 +81,7 @@ class DockerApi:
             self.version = str(self._client.api_version)
             self._prefix = f"{self._client.base_url}/v{self.version}"
         self.connections = connections
+        self._heard = heard
 
     def ask(
         self,
@@ -96,15 +102,19 @@ class DockerApi:
             CallTimeoutError: no answer within ``timeout_s``.
             ContainerError: any other refusal or failure.
         """
-        with _translated(what):
-            response = self._client.request(
-                method,
-                self._prefix + path,
-                params=query,
-                json=body,
-                timeout=timeout_s,
-                stream=stream,
-            )
+        started = time.monotonic()
+        try:
+            with _translated(what):
+                response = self._client.request(
+                    method,
+                    self._prefix + path,
+                    params=query,
+                    json=body,
+                    timeout=timeout_s,
+                    stream=stream,
+                )
+        finally:
+            self._heard(what.partition(" ")[0], time.monotonic() - started)
         if response.status_code < 400:
             return response
         with response, _translated(what):
@@ -137,15 +147,63 @@ class DockerApi:
             timeout_s,
         ).json()
 
-    def kill(self, container: str, timeout_s: float) -> None:
-        """SIGKILL to its first process."""
+    def kill(self, container: str, timeout_s: float, name: str = "KILL") -> None:
+        """A signal to its first process, named without ``SIG``."""
         self.ask(
             f"kill container {container[:12]}",
             "POST",
             f"/containers/{container}/kill",
             timeout_s,
-            query={"signal": "KILL"},
+            query={"signal": name},
         )
+
+    def top(self, container: str, timeout_s: float) -> list[tuple[str, str, str]]:
+        """Pid, parent's pid (both the host's) and command of each of its processes."""
+        reply = self.ask(
+            f"list the processes of container {container[:12]}",
+            "GET",
+            f"/containers/{container}/top",
+            timeout_s,
+            query={"ps_args": "-eo pid,ppid,args"},
+        )
+        return [(row[0], row[1], " ".join(row[2:])) for row in reply.json()["Processes"]]
+
+    def prepare(
+        self,
+        container: str,
+        command: Sequence[str],
+        environment: Mapping[str, str | None],
+        timeout_s: float,
+        user: str = "",
+    ) -> str:
+        """Prepares one more command in a running container, and gives the command's id.
+
+        Args:
+            container: its id.
+            command: program and arguments.
+            environment: laid over the container's; None takes a variable away, which the engine
+                is told by a name without a value.
+            timeout_s: seconds.
+            user: by name or number; empty: the container's.
+        """
+        variables = [
+            name if value is None else f"{name}={value}" for name, value in environment.items()
+        ]
+        body = {"Cmd": list(command), "Env": variables, "User": user}
+        what = f"prepare {command[0]} in container {container[:12]}"
+        path = f"/containers/{container}/exec"
+        return str(self.ask(what, "POST", path, timeout_s, body=body).json()["Id"])
+
+    def execute(self, execution: str, timeout_s: float) -> None:
+        """Starts a prepared command, detached: nobody waits for it or reads what it writes."""
+        what = f"start command {execution[:12]}"
+        self.ask(what, "POST", f"/exec/{execution}/start", timeout_s, body={"Detach": True})
+
+    def exit_code(self, execution: str, timeout_s: float) -> int | None:
+        """How a command ended, None while it runs."""
+        what = f"inspect command {execution[:12]}"
+        told = self.ask(what, "GET", f"/exec/{execution}/json", timeout_s).json()
+        return None if told["Running"] or told["ExitCode"] is None else int(told["ExitCode"])
 
     def remove(self, container: str, timeout_s: float) -> None:
         """Removes a container by force, with its anonymous volumes."""
@@ -157,14 +215,14 @@ class DockerApi:
             query={"v": 1, "force": 1},
         )
 
-    def output(self, container: str, lines: int, timeout_s: float) -> bytes:
-        """The last lines of standard output and standard error, as they came."""
+    def output(self, container: str, timeout_s: float) -> bytes:
+        """Standard output and standard error as they came; of much, what the engine kept."""
         reply = self.ask(
             f"read the output of container {container[:12]}",
             "GET",
             f"/containers/{container}/logs",
             timeout_s,
-            query={"stdout": 1, "stderr": 1, "tail": lines},
+            query={"stdout": 1, "stderr": 1},
         )
         return demultiplexed(reply.content)
 
@@ -192,11 +250,50 @@ class DockerApi:
         Raises:
             MissingError: there is no such image.
         """
+        return str(self.image(image, timeout_s)["Id"])
+
+    def image(self, image: str, timeout_s: float) -> Json:
+        """Everything that the engine tells of an image, by id or tag.
+
+        Raises:
+            MissingError: there is no such image.
+        """
         path = f"/images/{quote(image, safe='/:@')}/json"
-        return str(self.ask(f"inspect image {image}", "GET", path, timeout_s).json()["Id"])
+        return self.ask(f"inspect image {image}", "GET", path, timeout_s).json()
+
+    def images(self, label: str, timeout_s: float) -> list[Json]:
+        """All images that carry a label."""
+        query = {"filters": json.dumps({"label": [label]})}
+        return list(self.ask("list images", "GET", "/images/json", timeout_s, query=query).json())
+
+    def tag_image(self, image: str, tag: str, timeout_s: float) -> None:
+        """Gives an image a tag; one that it has already is given anew, at this time."""
+        repository, _, name = tag.rpartition(":")
+        self.ask(
+            f"tag image {image[:19]} as {tag}",
+            "POST",
+            f"/images/{quote(image, safe=':')}/tag",
+            timeout_s,
+            query={"repo": repository, "tag": name},
+        )
+
+    def remove_image(self, tag: str, prune: bool, timeout_s: float) -> None:
+        """Takes a tag away, and the image with its last tag; never by force.
+
+        Args:
+            tag: the tag.
+            prune: also the untagged images below it that nothing else needs.
+            timeout_s: seconds.
+
+        Raises:
+            ConflictError: a container is made of it.
+        """
+        path = f"/images/{quote(tag, safe='/:@')}"
+        query: dict[str, str | int] = {"force": 0, "noprune": int(not prune)}
+        self.ask(f"remove image {tag}", "DELETE", path, timeout_s, query=query)
 
     def listing(self, kind: Kind, labels: Sequence[str], timeout_s: float) -> list[Json]:
-        """All containers, volumes or networks that carry every one of ``labels``.
+        """All containers, volumes or networks that carry every one of ``labels``, if any.
 
         Args:
             kind: what to list; containers come in every state.

@@ -30,7 +30,8 @@ class Deadline:
     def __init__(self, what: str, timeout_s: float) -> None:
         self.what = what
         self.timeout_s = timeout_s
-        self._ends = time.monotonic() + timeout_s
+        self._began = time.monotonic()
+        self._ends = self._began + timeout_s
 
     def left_s(self) -> float:
         """Seconds left, more than zero.
@@ -40,8 +41,13 @@ class Deadline:
         """
         left = self._ends - time.monotonic()
         if left <= 0:
-            raise CallTimeoutError(f"{self.what}: not done within {self.timeout_s:g} s")
+            raise CallTimeoutError(self.fired())
         return left
+
+    def fired(self) -> str:
+        """What was not done, by which bound, and how long it was really waited for."""
+        ran = time.monotonic() - self._began
+        return f"{self.what}: not done within {self.timeout_s:g} s (waited {ran:.1f} s)"
 
     def passed(self) -> bool:
         """Whether no time is left."""
@@ -84,9 +90,7 @@ class Calls:
             async with asyncio.timeout(max(0.0, deadline.left_s()) + GRACE_S):
                 return await asyncio.wrap_future(job)
         except TimeoutError as error:
-            raise CallTimeoutError(
-                f"{deadline.what}: not done within {deadline.timeout_s:g} s"
-            ) from error
+            raise CallTimeoutError(deadline.fired()) from error
 
     async def close(self) -> None:
         """Refuses new calls, drops those not begun, and lets the running ones end.

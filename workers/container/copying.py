@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from workers.container.calls import Deadline
 from workers.container.interface import ContainerError
 
 _OVERHEAD = 64 * 1024
@@ -32,15 +33,16 @@ def check_told(what: str, told: Any, max_bytes: int) -> None:
         raise ContainerError(f"{what}: it has {told['size']} bytes, at most {max_bytes} may be")
 
 
-def write_single(what: str, chunks: Iterator[bytes], target: Path, max_bytes: int) -> None:
+def write_single(deadline: Deadline, chunks: Iterator[bytes], target: Path, max_bytes: int) -> None:
     """Writes the only member of a tar to ``target``, whole or not at all.
 
     The member's own name and mode are ignored; the file gets mode 0644.
 
     Raises:
-        ContainerError: not exactly one member, no regular file, or too large.
+        ContainerError: not exactly one member, no regular file, too large, or late.
     """
-    stream: Any = _Bounded(what, chunks, max_bytes + _OVERHEAD)
+    what = deadline.what
+    stream: Any = _Bounded(deadline, chunks, max_bytes + _OVERHEAD)
     new = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
@@ -69,8 +71,8 @@ def write_single(what: str, chunks: Iterator[bytes], target: Path, max_bytes: in
 class _Bounded:
     """A readable over chunks that refuses to give more than so many bytes."""
 
-    def __init__(self, what: str, chunks: Iterator[bytes], limit: int) -> None:
-        self._what = what
+    def __init__(self, deadline: Deadline, chunks: Iterator[bytes], limit: int) -> None:
+        self._deadline = deadline
         self._chunks = chunks
         self._left = limit
         self._rest = b""
@@ -80,12 +82,13 @@ class _Bounded:
         parts = [self._rest]
         have = len(self._rest)
         while have < size:
+            self._deadline.left_s()
             chunk = next(self._chunks, b"")
             if not chunk:
                 break
             self._left -= len(chunk)
             if self._left < 0:
-                raise ContainerError(f"{self._what}: it is larger than allowed")
+                raise ContainerError(f"{self._deadline.what}: it is larger than allowed")
             parts.append(chunk)
             have += len(chunk)
         data = b"".join(parts)

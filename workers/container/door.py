@@ -1,7 +1,9 @@
-"""The door into a container's network namespace.
+"""The door into a container: the two acts that take a privilege on the engine's kernel.
 
-A listening socket is bound on the loopback inside, and served from the host: the container
-needs no network. Needs CAP_SYS_ADMIN on the engine's kernel, in its PID namespace.
+``listen``: a listening socket is bound on the loopback inside, and served from the host, so the
+container needs no network. ``kill_all``: everything in it but its first process is killed. Both
+are done by this process where it may (CAP_SYS_ADMIN, and the control groups' files, in the
+engine's PID namespace); ``doors`` turns to a helper where it may not.
 """
 
 from __future__ import annotations
@@ -12,8 +14,13 @@ import os
 import socket
 import threading
 
-from workers.container import cgroup
-from workers.container.interface import ContainerError, ContainerLostError
+from workers.container import cgroup, freezer
+from workers.container.interface import (
+    ContainerError,
+    ContainerLostError,
+    Killed,
+    NoDoorError,
+)
 
 _CLONE_NEWNET = 0x40000000
 _BACKLOG = 128
@@ -33,7 +40,8 @@ def listen(pid: int, container: str, port: int) -> socket.socket:
 
     Raises:
         ContainerLostError: the pid is not, or no longer, the container's.
-        ContainerError: no privilege, or the port is taken inside.
+        NoDoorError: no privilege.
+        ContainerError: the port is taken inside.
     """
     what = f"listen on port {port} in container {container[:12]}"
     namespace = _open_namespace(pid, container, what)
@@ -47,6 +55,35 @@ def listen(pid: int, container: str, port: int) -> socket.socket:
     finally:
         os.close(namespace)
     return listener
+
+
+def kill_all(pid: int, container: str, timeout_s: float) -> Killed:
+    """SIGKILL to everything in a container but its first process; blocks.
+
+    Args:
+        pid: the container's first process, as the engine told it.
+        container: the container's id, against which every process is checked.
+        timeout_s: how long it is tried.
+
+    Raises:
+        ContainerLostError: the pid is not, or no longer, the container's first process.
+        NoDoorError: its control group cannot be seen, or not be written to.
+    """
+    what = f"kill everything in container {container[:12]}"
+    if not cgroup.belongs(pid, container) or not cgroup.is_first(pid):
+        raise ContainerLostError(f"{what}: process {pid} here is not its first: {_elsewhere()}")
+    group = cgroup.group_of(pid, container, "freezer")
+    if group is None:
+        raise NoDoorError(f"{what}: its control group cannot be seen from here")
+    try:
+        done = freezer.kill_all(group, pid, timeout_s)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENODEV):
+            raise ContainerLostError(f"{what}: its control group is gone: it ended") from error
+        raise NoDoorError(f"{what}: {error.strerror}: it needs root beside the engine") from error
+    if not cgroup.is_first(pid):
+        raise ContainerLostError(f"{what}: the container ended meanwhile")
+    return done
 
 
 def _is_still(namespace: int, pid: int, container: str) -> bool:
@@ -68,12 +105,9 @@ def _open_namespace(pid: int, container: str, what: str) -> int:
     try:
         namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError) as error:
-        raise ContainerLostError(
-            f"{what}: no process {pid} here: the container has ended, or the Docker engine is "
-            "on another kernel or in another PID namespace (run Apiary beside it)"
-        ) from error
+        raise ContainerLostError(f"{what}: no process {pid} here: {_elsewhere()}") from error
     except PermissionError as error:
-        raise ContainerError(f"{what}: {_needs()}") from error
+        raise NoDoorError(f"{what}: {_needs()}") from error
     if not cgroup.belongs(pid, container):
         os.close(namespace)
         raise ContainerLostError(f"{what}: process {pid} is not the container's")
@@ -106,7 +140,7 @@ def _listen_in(namespace: int, port: int, what: str) -> socket.socket:
     if made:
         return made[0]
     if failed and failed[0].errno == errno.EPERM:
-        raise ContainerError(f"{what}: {_needs()}") from failed[0]
+        raise NoDoorError(f"{what}: {_needs()}") from failed[0]
     reason = failed[0] if failed else f"not done within {_TIMEOUT_S:g} s"
     raise ContainerError(f"{what}: {reason}")
 
@@ -124,9 +158,18 @@ def _bound(port: int) -> socket.socket:
     return listener
 
 
+def _elsewhere() -> str:
+    """Why a container's process may not be found."""
+    return (
+        "the container has ended, or the Docker engine is on another kernel or in another PID "
+        "namespace (run Apiary beside it, or a door helper that APIARY_DOOR names)"
+    )
+
+
 def _needs() -> str:
     """What to tell whoever lacks the privilege."""
     return (
         "no privilege to enter the container's network namespace: it needs CAP_SYS_ADMIN "
-        "(root) on the Docker engine's kernel and in its PID namespace"
+        "(root) on the Docker engine's kernel and in its PID namespace, or a door helper that "
+        "APIARY_DOOR names"
     )

@@ -19,7 +19,7 @@ from workers.container.api import DockerApi, EventSource, MissingError
 from workers.container.calls import Calls, Deadline
 from workers.container.interface import ContainerError
 
-_KINDS = ("die", "oom", "destroy")
+_KINDS = ("kill", "die", "oom", "destroy", "exec_die")
 _RECONCILE_S = 30.0
 _BACKOFF_S = (0.1, 0.5, 2.0)
 _CALL_S = 20.0
@@ -37,6 +37,15 @@ class Watch:
     """Its exit code; None if it is gone and nobody saw how."""
     removed: asyncio.Event = field(default_factory=asyncio.Event)
     oom_events: int = 0
+    signalled: bool = False
+    """Somebody told the engine to kill it, we or others."""
+
+    executions: dict[str, asyncio.Future[int]] = field(default_factory=dict)
+    """Exit codes of the commands that run in it beside its first process."""
+
+    def execution(self, execution: str) -> asyncio.Future[int]:
+        """The exit code to come of a further command; call it before the command is started."""
+        return self.executions.setdefault(execution, asyncio.get_running_loop().create_future())
 
     def end(self, exit_code: int | None) -> None:
         """Notes the end; the first word holds."""
@@ -80,6 +89,11 @@ class EventStream:
                     f"open the Docker event stream: not done within {timeout_s:g} s"
                 ) from error
             raise
+
+    @property
+    def watched(self) -> int:
+        """How many watches there are."""
+        return len(self._watched)
 
     def watch(self, container: str) -> Watch:
         """The watch over a container; call it before the container is started."""
@@ -156,6 +170,13 @@ class EventStream:
             return
         if event["Action"] == "oom":
             watch.oom_events += 1
+        elif event["Action"] == "kill":
+            watch.signalled = True
+        elif event["Action"] == "exec_die":
+            told = actor["Attributes"]
+            execution = watch.executions.get(told.get("execID", ""))
+            if execution is not None and not execution.done():
+                execution.set_result(int(told.get("exitCode", "-1")))
         elif event["Action"] == "die":
             watch.end(int(actor["Attributes"].get("exitCode", "-1")))
         else:

@@ -10,31 +10,62 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from workers.container import ownership
 from workers.container.api import DockerApi, MissingError
 from workers.container.calls import Calls, CallTimeoutError, Deadline
-from workers.container.interface import ImageBuildError
-from workers.container.locks import node_lock
+from workers.container.interface import ContainerError, DiskFullError, ImageBuildError
+from workers.container.locks import Holds, node_lock
 from workers.container.scratch import scratch_folder
+from workers.container.unused import image_hold
 
 _TAIL_BYTES = 16 * 1024
 _TAIL_LINES = 25
 _CALL_S = 20.0
 _PROBE_S = 30.0
 _REAP_S = 10.0
+_DISK_LOOK_S = 1.0
+"""Between two looks at the disk during a build."""
+_USE_S = 3600.0
+"""How old the note of an image's last use may be while it is used."""
+_POLL_S = 0.05
 _DIRECTIVE = re.compile(r"#\s*(?P<name>[a-zA-Z][a-zA-Z0-9-]*)\s*=\s*(?P<value>\S.*?)\s*")
 
 
 class ImageBuilder:
-    """Builds, and remembers what it has seen."""
+    """Builds, and remembers what it has seen. What it gave is held until ``close``."""
 
-    def __init__(self, api: DockerApi, calls: Calls, directory: Path) -> None:
+    def __init__(
+        self,
+        api: DockerApi,
+        calls: Calls,
+        directory: Path,
+        disk_problem: Callable[[], str] = lambda: "",
+        built: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        """Has seen nothing yet.
+
+        Args:
+            api: the engine.
+            calls: of which it is asked.
+            directory: for locks.
+            disk_problem: says why the disk has no room for a build; empty: it has.
+            built: hears how many seconds a build took, whatever came of it.
+        """
         self._api = api
         self._calls = calls
         self._directory = directory
+        self._disk_problem = disk_problem
+        self._built = built
         self._known: dict[str, str] = {}
+        self._pulled: dict[str, tuple[str, str | None]] = {}
+        self._used: dict[str, float] = {}
+        """When the use of a tag was noted last, monotonic seconds."""
+        self._holds = Holds(directory)
         self._buildkit: bool | None = None
 
     async def ensure(
@@ -49,26 +80,88 @@ class ImageBuilder:
         """The id of image ``tag``; an image that has the tag is taken as it is.
 
         Raises:
+            DiskFullError: the disk has no room for it.
             ImageBuildError: it could not be built in time, or another process, which is
                 building it, did not end in time.
         """
-        if tag in self._known:
+        if tag in self._known and time.monotonic() - self._used[tag] < _USE_S:
             return self._known[tag]
         deadline = Deadline(f"build image {tag}", timeout_s)
         try:
             async with node_lock(self._directory, f"image {tag}", deadline):
-                image = await self._id(tag)
+                # It is not held only while a reaper looks at it or removes it.
+                while not self._holds.hold(image_hold(tag)):  # noqa: ASYNC110 (another process)
+                    await asyncio.sleep(min(_POLL_S, deadline.left_s()))
+                image = await self._taken(tag)
                 if image is None:
-                    options = _options(tag, build_args, labels)
-                    image = await self._build(context, options, deadline)
+                    ours = ownership.with_proof(tag, {**labels, ownership.IMAGE: tag})
+                    options = _options(tag, build_args, ours)
+                    started = time.monotonic()
+                    try:
+                        image = await self._build(context, options, deadline)
+                    finally:
+                        self._built(time.monotonic() - started)
         except CallTimeoutError as error:
             raise ImageBuildError(str(error)) from error
         self._known[tag] = image
+        self._used[tag] = time.monotonic()
         return image
+
+    async def ensure_pulled(self, reference: str, timeout_s: float) -> tuple[str, str | None]:
+        """The id and the digest of the image that a reference names; what is here is taken.
+
+        Raises:
+            DiskFullError: the disk has no room for it.
+            ImageBuildError: it could not be pulled in time.
+        """
+        if reference in self._pulled:
+            return self._pulled[reference]
+        deadline = Deadline(f"pull image {reference}", timeout_s)
+        try:
+            async with node_lock(self._directory, f"image {reference}", deadline):
+                found = await self._named(reference)
+                if found is None:
+                    # "--": a reference may begin with anything.
+                    command = ["docker", "pull", "--quiet", "--", reference]
+                    await self._pull(command, deadline)
+                    found = await self._named(reference)
+        except (DiskFullError, ImageBuildError):
+            raise
+        except ContainerError as error:  # late, or what the engine does not take for a reference
+            raise ImageBuildError(str(error)) from error
+        if found is None:
+            raise ImageBuildError(f"{deadline.what}: it was pulled, and is gone again")
+        self._pulled[reference] = found
+        return found
+
+    async def _pull(self, command: Sequence[str], deadline: Deadline) -> None:
+        started = time.monotonic()
+        try:
+            status, tail = await self._while_disk_lasts(run_tail(command, deadline), deadline)
+        except OSError as error:
+            raise ImageBuildError(f"{deadline.what}: run docker pull: {error}") from error
+        finally:
+            self._built(time.monotonic() - started)
+        if status != 0:
+            raise ImageBuildError(f"{deadline.what}: docker pull ended with {status}\n{tail}")
+
+    async def _named(self, reference: str) -> tuple[str, str | None] | None:
+        """Id and digest of an image that the engine has; None: it has none of this name."""
+        ask = Deadline(f"inspect image {reference}", _CALL_S)
+        try:
+            told = await self._calls.run(ask, lambda d: self._api.image(reference, d.left_s()))
+        except MissingError:
+            return None
+        return str(told["Id"]), next(iter(told["RepoDigests"] or ()), None)
+
+    def close(self) -> None:
+        """Lets go of the images: nobody of this process uses them any more."""
+        self._holds.close()
 
     def forget(self, image: str) -> None:
         """Drops an id that turned out to be gone, so that it is built again."""
         self._known = {tag: known for tag, known in self._known.items() if known != image}
+        self._pulled = {name: each for name, each in self._pulled.items() if each[0] != image}
 
     async def has_buildkit(self) -> bool:
         """Whether the command line can build with BuildKit (version 23 and above: by buildx)."""
@@ -78,11 +171,18 @@ class ImageBuilder:
             self._buildkit = status == 0
         return self._buildkit
 
-    async def _id(self, tag: str) -> str | None:
-        """The id behind a tag, None if there is no such image."""
-        deadline = Deadline(f"inspect image {tag}", _CALL_S)
+    async def _taken(self, tag: str) -> str | None:
+        """The id behind a tag, its use noted in the engine; None if there is no such image."""
+
+        def take(left: Deadline) -> str:
+            told = self._api.image(tag, left.left_s())
+            image = str(told["Id"])
+            if ownership.proves(tag, told["Config"]["Labels"] or {}):
+                self._api.tag_image(image, tag, left.left_s())
+            return image
+
         try:
-            return await self._calls.run(deadline, lambda d: self._api.image_id(tag, d.left_s()))
+            return await self._calls.run(Deadline(f"inspect image {tag}", _CALL_S), take)
         except MissingError:
             return None
 
@@ -102,12 +202,28 @@ class ImageBuilder:
                 where,
             ]
             try:
-                status, tail = await run_tail(command, deadline)
+                status, tail = await self._while_disk_lasts(run_tail(command, deadline), deadline)
             except OSError as error:
                 raise ImageBuildError(f"{deadline.what}: run docker build: {error}") from error
             if status != 0:
                 raise ImageBuildError(f"{deadline.what}: docker build ended with {status}\n{tail}")
             return id_file.read_text().strip()
+
+    async def _while_disk_lasts(
+        self, building: Coroutine[Any, Any, tuple[int, str]], deadline: Deadline
+    ) -> tuple[int, str]:
+        """A build's end; one that eats up the disk is stopped."""
+        build = asyncio.ensure_future(building)
+        try:
+            while not build.done():
+                problem = await asyncio.to_thread(self._disk_problem)
+                if problem:
+                    raise DiskFullError(f"{deadline.what}: {problem}")
+                await asyncio.wait({build}, timeout=_DISK_LOOK_S)
+            return build.result()
+        finally:
+            build.cancel()
+            await asyncio.gather(build, return_exceptions=True)
 
 
 _BUILD = ("docker", "build")
@@ -171,9 +287,7 @@ async def run_tail(command: Sequence[str], deadline: Deadline) -> tuple[int, str
             await _read_tail(process, tail)
             return await process.wait(), _last_lines(tail)
     except TimeoutError as error:
-        raise CallTimeoutError(
-            f"{deadline.what}: not done within {deadline.timeout_s:g} s\n{_last_lines(tail)}"
-        ) from error
+        raise CallTimeoutError(f"{deadline.fired()}\n{_last_lines(tail)}") from error
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

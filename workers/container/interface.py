@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 
 class ContainerError(Exception):
@@ -20,12 +20,20 @@ class ImageBuildError(ContainerError):
     """An image could not be built; the message ends with the builder's last lines."""
 
 
+class DiskFullError(ContainerError):
+    """The engine's disk has less room left than it must have."""
+
+
 class ContainerTimeoutError(ContainerError):
     """A container that should have ended by now was killed by us."""
 
 
 class ContainerLostError(ContainerError):
     """A container that should run is gone, for no reason of ours."""
+
+
+class NoDoorError(ContainerError):
+    """This process has not the privilege to act inside a container, nor a helper that has it."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,12 @@ class ContainerSpec:
     cpus: int = 1
     memory_mb: int = 1024
     pids: int = 512
+    storage_mb: int = 0
+    """What it may write beside its mounts, where the engine can bound that; 0: no bound."""
     harden: bool = True
     """``no-new-privileges`` and all capabilities dropped."""
+    workdir: str = ""
+    """Where its commands begin; empty: as the image says."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +75,35 @@ class ExitState:
     exit_code: int
     oom_killed: bool
     """Docker's flag: sticky for any child, so evidence and not a cause."""
+    signalled: bool = False
+    """Somebody had told the engine to kill it."""
+
+
+class Process(NamedTuple):
+    """A process of a container."""
+
+    pid: int
+    """On the engine's host."""
+    parent: int
+    command: str
+    """Its arguments, cut; told by the process, so it may lie."""
+
+
+class Killed(NamedTuple):
+    """What ``kill_all`` did."""
+
+    killed: tuple[Process, ...]
+    survivors: tuple[Process, ...]
+    """Empty: only the container's first process is left, which is proved."""
 
 
 class Container(Protocol):
     """A started container."""
 
     id: str
+    layer: Path | None
+    """Where the host sees what it writes beside its mounts; None: it does not, or need not,
+    since the engine bounds it."""
 
     def listen(self, port: int) -> socket.socket:
         """A listening socket on 127.0.0.1 inside the container's network namespace."""
@@ -86,12 +121,79 @@ class Container(Protocol):
         """
         ...
 
+    async def kill_all(self, timeout_s: float) -> Killed:
+        """SIGKILL to every process but the first, and the proof from the list of processes.
+
+        Raises:
+            NoDoorError: it takes a privilege that is not here.
+            ContainerError: it could not be done within ``timeout_s`` seconds.
+        """
+        ...
+
+    async def restart(self, timeout_s: float) -> tuple[Process, ...]:
+        """Kills it with the proof of ``kill``, starts it again, and gives what then runs.
+
+        Its files stay, its loopback listeners and ``ended`` begin anew.
+
+        Raises:
+            ContainerError: it could not be done within ``timeout_s`` seconds.
+        """
+        ...
+
+    async def signal(self, name: str, timeout_s: float) -> None:
+        """Sends a signal to its first process.
+
+        Raises:
+            ContainerError: it does not run, or the engine did not answer.
+        """
+        ...
+
+    async def processes(self, timeout_s: float) -> tuple[Process, ...]:
+        """What runs in it, the first process included.
+
+        Raises:
+            ContainerError: it does not run, or the engine did not answer.
+        """
+        ...
+
+    async def execute(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str | None],
+        timeout_s: float,
+        user: str = "",
+    ) -> int:
+        """Runs one more command in it, as its image's user or another, and gives its exit code.
+
+        Its variables are the container's, with these laid over them; None takes one away. What
+        the command writes is lost: it redirects it. A command that is late is not ended by this:
+        its container must be.
+
+        Raises:
+            ContainerTimeoutError: it did not end in time.
+            ContainerLostError: the container ended first.
+            ContainerError: it could not be started.
+        """
+        ...
+
     async def output(self, timeout_s: float) -> str:
-        """The end of what it wrote to standard output and standard error, 8 KiB at most."""
+        r"""What it wrote to standard output and standard error: its first 4 and last 8 KiB.
+
+        Bytes that are no UTF-8 are shown as ``\xNN``. The engine itself keeps the last MiB or
+        so: of more, the beginning is lost, and what is said to be left out is too little.
+        """
         ...
 
     def oom_events(self) -> int:
         """The memory cgroup's OOM kills so far; the last known figure once it is gone."""
+        ...
+
+    def memory_limit_reached(self) -> bool | None:
+        """Whether its own memory limit was ever reached; None where that was not seen in time.
+
+        An OOM kill without it is the doing of a limit above the container, the node's or that
+        of a control group around it.
+        """
         ...
 
     async def remove(self, timeout_s: float) -> None:
@@ -118,6 +220,16 @@ class Engine(Protocol):
         """
         ...
 
+    async def ensure_pulled(self, reference: str, timeout_s: float) -> tuple[str, str | None]:
+        """The id of the image that a reference names, pulled if there is none, and its digest.
+
+        The digest is ``repository@digest``; None: the registry told none, or it was built here.
+
+        Raises:
+            ImageBuildError: there is no such image, or it did not come within ``timeout_s``.
+        """
+        ...
+
     async def copy_out(self, image: str, path: str, target: Path, max_bytes: int) -> None:
         """Copies one regular file of an image, by way of a container that never runs.
 
@@ -127,7 +239,7 @@ class Engine(Protocol):
         ...
 
     async def run_once(self, spec: ContainerSpec, timeout_s: float) -> tuple[ExitState, str]:
-        """Starts, waits, removes; gives the exit state and the end of its output (8 KiB).
+        """Starts, waits, removes; gives the exit state and its output as ``output`` does.
 
         Raises:
             ContainerTimeoutError: it did not end in time; it was killed.

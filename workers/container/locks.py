@@ -9,7 +9,8 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from workers.container.calls import Deadline
@@ -65,3 +66,47 @@ def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+class Holds:
+    """What this process uses, so that nobody removes it: a shared lock on each name.
+
+    The kernel gives them up when the process ends, however it ends.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._descriptors: dict[str, int] = {}
+        self.close = weakref.finalize(self, _close_all, self._descriptors)
+        """Gives all of them up."""
+
+    def hold(self, name: str) -> bool:
+        """Holds a name until ``close``.
+
+        Returns:
+            Whether it is held: not if somebody is removing the thing at this moment.
+        """
+        if name not in self._descriptors:
+            path = lock_file(self._directory, name)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            if not try_lock(descriptor, fcntl.LOCK_SH):
+                os.close(descriptor)
+                return False
+            self._descriptors[name] = descriptor
+        return True
+
+
+@contextlib.contextmanager
+def unheld(directory: Path, name: str) -> Iterator[bool]:
+    """Whether nobody holds a name; while it is open, nobody can begin to."""
+    path = lock_file(directory, name)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        yield try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _close_all(descriptors: dict[str, int]) -> None:
+    while descriptors:
+        os.close(descriptors.popitem()[1])

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ LABEL = "apiary.network"
 _PUBLIC = "public"
 _ICC = "com.docker.network.bridge.enable_icc"
 _NAME = "com.docker.network.bridge.name"
+_POLL_S = 0.02
 
 
 class Rule(NamedTuple):
@@ -123,9 +125,9 @@ class PublicNetwork:
         path = lock_file(self._directory, "network change")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            deadline.left_s()
-            # Held for a handful of short calls, each with a deadline of its own.
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # Held for a handful of short calls; but its holder may be stopped by somebody.
+            while not try_lock(descriptor):
+                time.sleep(min(_POLL_S, deadline.left_s()))
             yield
         finally:
             os.close(descriptor)

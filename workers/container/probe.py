@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from workers.container.calls import Deadline
+from workers.container.disk import free_bytes, has_quota, mount_table
 from workers.container.docker import DockerEngine
 from workers.container.interface import ContainerError, ContainerSpec
 from workers.container.network import fence_problem
@@ -34,6 +33,8 @@ class EngineFacts:
     has_buildkit: bool
     door_problem: str | None
     """Why no socket can be opened inside a container."""
+    freezer_problem: str | None
+    """Why not everything in a container can be killed at once."""
     fence_problem: str
     """Why the rules of the public network cannot be set."""
     root: Path
@@ -55,6 +56,7 @@ async def probe(engine: DockerEngine, image: str | None = None) -> EngineFacts:
     deadline = Deadline("ask the Docker engine for its facts", _TIMEOUT_S)
     info = await engine.calls.run(deadline, lambda d: engine.api.info(d.left_s()))
     root = Path(info["DockerRootDir"])
+    door_problem, freezer_problem = await _door_problems(engine, image) if image else (None, None)
     return EngineFacts(
         version=str(info["ServerVersion"]),
         api_version=engine.api.version,
@@ -62,42 +64,14 @@ async def probe(engine: DockerEngine, image: str | None = None) -> EngineFacts:
         same_kernel=await _same_kernel(engine, image) if image else None,
         cgroup_version=str(info.get("CgroupVersion", "1")),
         storage_driver=str(info["Driver"]),
-        has_quota=has_quota(info, await asyncio.to_thread(_mounts)),
+        has_quota=has_quota(info, await asyncio.to_thread(mount_table)),
         has_buildkit=await engine.has_buildkit(),
-        door_problem=await _door_problem(engine, image) if image else None,
+        door_problem=door_problem,
+        freezer_problem=freezer_problem,
         fence_problem=await engine.calls.run(deadline, fence_problem),
         root=root,
-        free_bytes=await asyncio.to_thread(_free_bytes, root),
+        free_bytes=await asyncio.to_thread(free_bytes, root),
     )
-
-
-def has_quota(info: Any, mounts: str) -> bool:
-    """Whether ``storage-opt size`` works, by Docker's rules for its storage drivers.
-
-    Args:
-        info: the engine's facts.
-        mounts: this host's mountinfo (proc(5)).
-    """
-    if info["Driver"] in ("btrfs", "zfs", "devicemapper", "windowsfilter"):
-        return True
-    if info["Driver"] != "overlay2":
-        return False
-    backing = dict(tuple(row) for row in info["DriverStatus"] if len(row) == 2)
-    if backing.get("Backing Filesystem") != "xfs":
-        return False
-    options = mount_options(mounts, Path(info["DockerRootDir"]))
-    return bool({"prjquota", "pquota"} & set(options.split(",")))
-
-
-def mount_options(mounts: str, path: Path) -> str:
-    """The file system's options of the mount that holds a path, by the longest mount point."""
-    best, options = Path("/"), ""
-    for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        point = Path(before.split()[4])
-        if path.is_relative_to(point) and len(point.parts) >= len(best.parts):
-            best, options = point, after.split()[2]
-    return options
 
 
 async def _same_kernel(engine: DockerEngine, image: str) -> bool:
@@ -107,27 +81,20 @@ async def _same_kernel(engine: DockerEngine, image: str) -> bool:
     return output.strip() == (await asyncio.to_thread(Path(_BOOT_ID).read_text)).strip()
 
 
-async def _door_problem(engine: DockerEngine, image: str) -> str:
-    """Why no socket can be opened inside a container; empty if one could."""
+async def _door_problems(engine: DockerEngine, image: str) -> tuple[str, str]:
+    """Why the two privileged acts cannot be done; empty if they could."""
     spec = ContainerSpec(image=image, command=["sleep", str(int(_TIMEOUT_S))], labels={})
     container = await engine.start(spec, _TIMEOUT_S)
+    door_problem = freezer_problem = ""
     try:
-        container.listen(_DOOR_PORT).close()
-    except ContainerError as error:
-        return str(error)
+        try:
+            container.listen(_DOOR_PORT).close()
+        except ContainerError as error:
+            door_problem = str(error)
+        try:
+            await container.kill_all(_TIMEOUT_S)
+        except ContainerError as error:
+            freezer_problem = str(error)
     finally:
         await container.remove(_TIMEOUT_S)
-    return ""
-
-
-def _mounts() -> str:
-    """This process's mount table."""
-    return Path("/proc/self/mountinfo").read_text()
-
-
-def _free_bytes(root: Path) -> int | None:
-    """Free space of the file system under a directory."""
-    try:
-        return shutil.disk_usage(root).free
-    except OSError:
-        return None
+    return door_problem, freezer_problem

@@ -14,12 +14,23 @@ NETWORK = "apiary"
 _NAME = re.compile(r"[^=\0]+")
 
 
-def container_body(spec: ContainerSpec, labels: Mapping[str, str]) -> dict[str, Any]:
+LOG = {"Type": "local", "Config": {"max-size": "1m", "max-file": "1", "compress": "false"}}
+"""One file of 1 MB at most. Not ``json-file``, which replaces bytes that are no UTF-8."""
+
+CPU_SHARES = 256
+"""A quarter of Docker's default: where cores are short, whatever else runs in the engine (and the
+engine's own helpers inside a container of somebody else) comes first."""
+
+
+def container_body(
+    spec: ContainerSpec, labels: Mapping[str, str], *, has_quota: bool = False
+) -> dict[str, Any]:
     """The body of ``POST /containers/create``.
 
     Args:
         spec: what to start.
         labels: all labels, the caller's and the engine's.
+        has_quota: whether the engine can bound what a container writes.
 
     Raises:
         ContainerError: a limit, command, variable or mount that cannot be meant.
@@ -36,11 +47,12 @@ def container_body(spec: ContainerSpec, labels: Mapping[str, str]) -> dict[str, 
         "Tty": False,
         # A health check of the image would run processes beside the agent.
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(spec),
+        **({"WorkingDir": spec.workdir} if spec.workdir else {}),
+        "HostConfig": _host_config(spec, has_quota),
     }
 
 
-def _host_config(spec: ContainerSpec) -> dict[str, Any]:
+def _host_config(spec: ContainerSpec, has_quota: bool) -> dict[str, Any]:
     """Limits, network, mounts and privileges."""
     memory = spec.memory_mb * 1024 * 1024
     config: dict[str, Any] = {
@@ -48,12 +60,15 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
         "Memory": memory,
         "MemorySwap": memory,  # memory and swap together: no swap
         "NanoCpus": spec.cpus * 10**9,
+        "CpuShares": CPU_SHARES,
         "PidsLimit": spec.pids,
         "Init": False,
-        "LogConfig": {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "1"}},
+        "LogConfig": LOG,
         "Mounts": [_mount(mount) for mount in spec.mounts],
         "RestartPolicy": {"Name": "no"},
     }
+    if has_quota and spec.storage_mb:
+        config["StorageOpt"] = {"size": f"{spec.storage_mb}M"}
     if spec.harden:
         config["CapDrop"] = ["ALL"]
         config["SecurityOpt"] = ["no-new-privileges"]

@@ -102,7 +102,11 @@ def test_a_flood_is_read_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert told["stderr"] == "end\n"
     assert len(str(told["stdout"])) == shell.TAIL_BYTES
     assert str(told["stdout"]).endswith("\0the very end\n")
-    assert Path(str(told["stdout_artifact"])).stat().st_size == 1_000_000
+    dropped = 5_000_013 - 1_000_000 - shell.TAIL_BYTES
+    kept = Path(str(told["stdout_artifact"])).read_bytes()
+    assert kept.startswith(b"\0" * 1_000_000 + f"\n[{dropped} bytes left out]\n".encode())
+    assert kept.endswith(b"\0the very end\n")
+    assert f"the whole but {dropped} bytes" in str(told["notes"])
 
 
 def test_without_a_place_for_the_whole_the_end_is_told_all_the_same(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -32,11 +33,11 @@ supervisor.run_agent = stand_in
 
 
 def start(
-    logs: Path, agents: Any, body: str = "", text: str | None = None, **more: str
+    logs: Path, agents: Any, body: str = "", text: str | None = None, mark: str = "", **more: str
 ) -> subprocess.Popen[str]:
     """The supervisor in a process, its agents replaced by ``body`` where one is given."""
     lines = "\n".join("    " + line for line in body.splitlines())
-    change = STAND_IN.format(body=lines) if body else ""
+    change = mark + (STAND_IN.format(body=lines) if body else "")
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.getcwd(),
@@ -131,6 +132,25 @@ def test_all_ends_when_the_time_is_over(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 20
 
 
+def test_without_memory_an_agent_goes_before_its_supervisor(tmp_path: Path) -> None:
+    body = "print(open('/proc/self/oom_score_adj').read())\nreturn 0"
+    finish(start(tmp_path, [{"APIARY_AGENT_ID": "a-1"}], body))
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    assert int((tmp_path / "a-1.stdout.log").read_text()) == min(1000, own + 100)
+
+
+def test_where_an_agent_was_killed_the_counters_stay_for_a_while(tmp_path: Path) -> None:
+    body = "os.kill(os.getpid(), signal.SIGKILL)"
+    process = start(tmp_path, [{"APIARY_AGENT_ID": "a-1"}], body)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "a-1.exit.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    begun = time.monotonic()
+    finish(process)
+    assert time.monotonic() - begun > supervisor.LINGER_S / 2
+
+
 def test_no_agent_outlives_its_supervisor(tmp_path: Path) -> None:
     body = "print(os.getpid(), flush=True)\nsignal.pause()\nreturn 0"
     process = start(tmp_path, [{"APIARY_AGENT_ID": "a-1"}], body)
@@ -187,3 +207,59 @@ def test_the_program_says_what_is_missing(tmp_path: Path) -> None:
     assert code == 2
     assert "APIARY_AGENTS" in errors
     assert "secret-a" not in errors
+
+
+ORPHAN = """\
+subprocess.Popen(["sh", "-c", "(sleep 1000 & echo $! > {folder}/orphan)"]).wait()
+print("ready", flush=True)
+subprocess.run(["sleep", "1000"])
+"""
+"""An agent that left something to itself, and waits."""
+
+
+def wait_for(path: Path, text: str) -> None:
+    ends = time.monotonic() + 30
+    while not path.exists() or text not in path.read_text():
+        assert time.monotonic() < ends, f"{path} does not hold {text!r}"
+        time.sleep(0.01)
+
+
+def test_one_that_stays_kills_its_agents_when_told_and_is_not_told_to_go(tmp_path: Path) -> None:
+    agents = [{"APIARY_AGENT_ID": "a-1"}, {"APIARY_AGENT_ID": "a-2"}]
+    process = start(tmp_path, agents, ORPHAN.format(folder=tmp_path), APIARY_STAYS="1")
+    try:
+        for name in ("a-1", "a-2"):
+            wait_for(tmp_path / f"{name}.stdout.log", "ready")
+        orphan = int((tmp_path / "orphan").read_text())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process.send_signal(number)
+        process.send_signal(signal.SIGUSR1)
+        for name in ("a-1", "a-2"):
+            wait_for(tmp_path / f"{name}.exit.json", "signal")
+            assert ended(tmp_path, name) == {"exit_code": None, "signal": 9}
+        assert process.poll() is None
+        os.kill(orphan, 0)
+        os.kill(orphan, signal.SIGKILL)
+    finally:
+        process.kill()
+        finish(process)
+
+
+def test_one_that_stays_outlives_agents_that_end_and_its_time_is_limited(tmp_path: Path) -> None:
+    more = {"APIARY_STAYS": "1", "APIARY_TIME_LIMIT_S": "3"}
+    process = start(tmp_path, [{"APIARY_AGENT_ID": "a-1"}], "return 0", **more)
+    wait_for(tmp_path / "a-1.exit.json", "exit_code")
+    assert process.poll() is None
+    assert finish(process)[0] == supervisor.TIME_LIMIT_EXIT_CODE
+
+
+def test_one_that_was_started_again_runs_no_agent(tmp_path: Path) -> None:
+    (tmp_path / "frozen").touch()
+    body = "os.system('touch %s/ran')" % tmp_path  # noqa: UP031 - braces are the template's
+    mark = f"supervisor.FROZEN_MARK = Path({str(tmp_path / 'frozen')!r})\n"
+    agents = [{"APIARY_AGENT_ID": "a-1"}]
+    more = {"APIARY_STAYS": "1", "APIARY_TIME_LIMIT_S": "2"}
+    process = start(tmp_path / "logs", agents, body, mark=mark, **more)
+    assert finish(process)[0] == supervisor.TIME_LIMIT_EXIT_CODE
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "logs").exists()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.container import copying
+from workers.container.calls import Deadline
 from workers.container.interface import ContainerError
 
 
@@ -33,7 +34,9 @@ def test_the_content_arrives_however_it_is_cut(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, size: int, name: str
 ) -> None:
     target = tmp_path_factory.mktemp("copy") / "target"
-    copying.write_single("copy", pieces(member(name, content=content) + END, size), target, 3000)
+    copying.write_single(
+        Deadline("copy", 30), pieces(member(name, content=content) + END, size), target, 3000
+    )
     assert target.read_bytes() == content
     assert os.listdir(target.parent) == ["target"]
 
@@ -41,7 +44,7 @@ def test_the_content_arrives_however_it_is_cut(
 def test_the_target_is_replaced_and_gets_a_plain_mode(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.symlink_to(tmp_path / "elsewhere")
-    copying.write_single("copy", pieces(member(content=b"new") + END), target, 3)
+    copying.write_single(Deadline("copy", 30), pieces(member(content=b"new") + END), target, 3)
     assert not target.is_symlink()
     assert (target.read_bytes(), target.stat().st_mode & 0o7777) == (b"new", 0o644)
 
@@ -68,7 +71,7 @@ def test_everything_else_is_refused_and_leaves_nothing(
     tmp_path: Path, data: bytes, reason: str
 ) -> None:
     with pytest.raises(ContainerError, match=f"copy it: .*({reason})"):
-        copying.write_single("copy it", pieces(data), tmp_path / "target", 100)
+        copying.write_single(Deadline("copy it", 30), pieces(data), tmp_path / "target", 100)
     assert list(tmp_path.iterdir()) == []
 
 

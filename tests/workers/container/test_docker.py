@@ -47,6 +47,26 @@ def test_closing_takes_along_what_is_left(bench: Bench) -> None:
 
 
 @pytest.mark.docker
+def test_closing_lets_be_what_somebody_made_of_our_container(bench: Bench) -> None:
+    image = f"stranger:{bench.node}"
+
+    async def scenario() -> str:
+        engine = await bench.open()
+        container = await engine.start(spec("sleep", "1000"), TIMEOUT_S)
+        docker("commit", container.id, image)
+        other = docker("run", "--detach", "--network=none", image)
+        await engine.close()
+        return other
+
+    other = asyncio.run(scenario())
+    try:
+        assert docker("inspect", other, "--format", "{{.State.Running}}") == "true"
+    finally:
+        docker("rm", "--force", other)
+        docker("image", "rm", image)
+
+
+@pytest.mark.docker
 def test_an_image_that_went_away_is_built_again(bench: Bench) -> None:
     context = bench.directory / "context"
     context.mkdir()

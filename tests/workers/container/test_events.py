@@ -42,7 +42,7 @@ class FakeApi:
 
     @contextlib.contextmanager
     def events(self, since: str, label: str, kinds: tuple[str, ...]) -> Iterator[Source]:
-        assert (label, kinds) == (LABEL, ("die", "oom", "destroy"))
+        assert (label, kinds) == (LABEL, ("kill", "die", "oom", "destroy", "exec_die"))
         if self.broken:
             raise ContainerError("the engine is away")
         source = Source()
@@ -181,7 +181,9 @@ def test_a_real_death_while_the_stream_is_away_is_found(bench: Bench) -> None:
             for victim in (container, other):
                 engine._events._source.close()
                 engine.api.kill(victim.id, 20)
-                assert await victim.ended(TIMEOUT_S) == ExitState(137, oom_killed=False)
+                assert await victim.ended(TIMEOUT_S) == ExitState(
+                    137, oom_killed=False, signalled=True
+                )
             await container.remove(60)
             await other.remove(60)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workers.container.calls import CallTimeoutError, Deadline
-from workers.container.locks import lock_file, node_directory, node_lock
+from workers.container.locks import Holds, lock_file, node_directory, node_lock, unheld
 
 HOLDER = """
 import fcntl, sys
@@ -61,3 +61,20 @@ def test_the_node_directory_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert node_directory() == node_directory()
     assert node_directory().parent == tmp_path
+
+
+def test_what_somebody_holds_is_not_free_until_all_have_let_go(tmp_path: Path) -> None:
+    one, two = Holds(tmp_path), Holds(tmp_path)
+    assert one.hold("a")
+    assert two.hold("a")
+    assert one.hold("a")
+    for held in (one, two):
+        with unheld(tmp_path, "a") as free, unheld(tmp_path, "b") as other:
+            assert not free
+            assert other
+        held.close()
+    with unheld(tmp_path, "a") as free:
+        assert free
+        assert not one.hold("a"), "nobody begins to use what is being removed"
+    assert one.hold("a")
+    one.close()

@@ -41,3 +41,14 @@ def test_a_process_that_nobody_waited_for_is_gone() -> None:
         assert ownership.is_gone(f"{child}:{started}:{ownership.pid_namespace()}")
     finally:
         os.waitpid(child, 0)
+
+
+def test_a_process_of_this_boot_is_this_machines_whatever_its_node_is_called() -> None:
+    owner = ownership.this_process()
+    assert ownership.is_of_this_machine(owner)
+    assert not ownership.is_of_this_machine(owner.rpartition(":")[0])
+    assert not ownership.is_of_this_machine(f"{owner.rpartition(':')[0]}:another-boot")
+
+
+def test_what_was_started_before_this_boot_is_gone() -> None:
+    assert ownership.is_gone(f"{ownership.this_process().rpartition(':')[0]}:another-boot")

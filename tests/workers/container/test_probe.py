@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.workers.container.engines import BASE, Bench
-from workers.container.probe import has_quota, mount_options, probe
+from workers.container.disk import has_quota, mount_options
+from workers.container.probe import probe
 
 MOUNTS = (
     "20 1 8:1 / / rw,relatime - ext4 /dev/root rw\n"
@@ -47,7 +48,7 @@ def test_this_node_is_fit(bench: Bench) -> None:
         async with bench.engine() as engine:
             facts = await probe(engine, engine.api.image_id(BASE, 20))
             assert facts.same_kernel is True
-            assert facts.door_problem == facts.fence_problem == ""
+            assert facts.door_problem == facts.freezer_problem == facts.fence_problem == ""
             assert facts.cgroup_version in ("1", "2")
             assert facts.free_bytes is not None
             assert facts.free_bytes > 0

@@ -80,7 +80,7 @@ def test_the_record_proves_a_death_whose_event_is_lost(error: ContainerError | N
         api = FakeApi(RUNNING | {"Running": False, "Pid": 0, "ExitCode": 4})
         api.kill_error = error
         async with container(api) as (it, _):
-            assert await it.kill(TIMEOUT_S) == ExitState(4, oom_killed=False)
+            assert await it.kill(TIMEOUT_S) == ExitState(4, oom_killed=False, signalled=True)
 
     asyncio.run(scenario())
 

@@ -24,6 +24,21 @@ def test_limits_are_given_in_the_units_of_the_engine() -> None:
     assert host["PidsLimit"] == 4
 
 
+def test_what_a_container_writes_is_bounded() -> None:
+    host = container_body(make(), {})["HostConfig"]
+    assert host["LogConfig"]["Type"] == "local"
+    assert host["LogConfig"]["Config"]["max-size"] == "1m"
+    assert host["LogConfig"]["Config"]["max-file"] == "1"
+    assert "StorageOpt" not in host
+    host = container_body(make(storage_mb=7), {}, has_quota=True)["HostConfig"]
+    assert host["StorageOpt"] == {"size": "7M"}
+    assert "StorageOpt" not in container_body(make(storage_mb=7), {})["HostConfig"]
+
+
+def test_a_container_comes_after_what_else_runs_in_the_engine() -> None:
+    assert container_body(make(), {})["HostConfig"]["CpuShares"] < 1024
+
+
 def test_a_hardened_container_has_no_privileges() -> None:
     host = container_body(make(), {})["HostConfig"]
     assert (host["CapDrop"], host["SecurityOpt"]) == (["ALL"], ["no-new-privileges"])
@@ -68,3 +83,8 @@ def test_a_refused_variable_is_not_shown(name: str, value: str) -> None:
     with pytest.raises(ContainerError) as caught:
         container_body(make(environment={name: value}), {})
     assert "secret" not in str(caught.value)
+
+
+def test_a_working_folder_is_the_images_unless_one_is_given() -> None:
+    assert "WorkingDir" not in container_body(make(), {})
+    assert container_body(make(workdir="/srv"), {})["WorkingDir"] == "/srv"

@@ -27,8 +27,8 @@ from workers.contract.outcome import Cause
 from workers.gateway import GatewayError
 from workers.nostr.event import Event
 from workers.relay import RelayError
-from workers.trial.errors import PhaseError, deadline
-from workers.trial.files import UnsafeFileError, read_head_and_tail
+from workers.trial.errors import PhaseError, cause_of_relay, deadline, is_disk_full
+from workers.trial.files import Kept, UnsafeFileError, read_head_and_tail
 from workers.trial.handoff import Collected, Driven, Job, Provisioned, relay_client
 from workers.trial.soundness import unsound_because
 
@@ -40,7 +40,8 @@ async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collect
     """Reads what happened and writes it to the trial's folder.
 
     Raises:
-        PhaseError: ``evidence_export``: channel or ledger could not be read.
+        PhaseError: ``evidence_export``: channel or ledger could not be read, or the evidence not
+            written; ``relay_unavailable``, ``clock_skew`` or ``disk_full`` where that is why.
     """
     async with deadline("collect_s", job.sweep.limits.collect_s, Cause.EVIDENCE_EXPORT):
         try:
@@ -49,16 +50,34 @@ async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collect
             )
             observed = await _observed(job, provisioned)
             await provisioned.gateway.close()
-        except (RelayError, GatewayError) as error:
-            raise PhaseError(Cause.EVIDENCE_EXPORT, str(error)) from error
+        except RelayError as error:
+            cause = cause_of_relay(error, Cause.EVIDENCE_EXPORT)
+            raise PhaseError(cause, str(error)) from error
+        except GatewayError as error:
+            cause = Cause.DISK_FULL if is_disk_full(error) else Cause.EVIDENCE_EXPORT
+            raise PhaseError(cause, str(error)) from error
         timeline = provisioned.relay.timeline()
 
     def written() -> Collected:
-        evidence = make_evidence(job, provisioned, driven, in_order(messages, timeline), observed)
+        ours = [event for event in in_order(messages, timeline) if _is_in(event, provisioned)]
+        evidence = make_evidence(job, provisioned, driven, ours, observed)
         return _write(job, provisioned, evidence)
 
     # An agent that filled its channel makes this seconds long: the node's other trials go on.
-    return await asyncio.to_thread(written)
+    try:
+        return await asyncio.to_thread(written)
+    except OSError as error:
+        cause = Cause.DISK_FULL if is_disk_full(error) else Cause.EVIDENCE_EXPORT
+        raise PhaseError(cause, f"evidence: {error}") from error
+
+
+def _is_in(event: Event, provisioned: Provisioned) -> bool:
+    """Whether the channel is an event's own.
+
+    A relay also finds an event by further ``h`` tags. An agent can put this channel's on a
+    message of another one, and that must not make the evidence contradict itself.
+    """
+    return channel_of(signed_tags(event)) == provisioned.channel_id
 
 
 def _write(job: Job, provisioned: Provisioned, evidence: Evidence) -> Collected:
@@ -107,7 +126,7 @@ def make_evidence(
     observed: tuple[ObservedChannel, ...],
 ) -> Evidence:
     """Evidence version 1 of a trial."""
-    authors = _authors(provisioned)
+    authors = names_by_key(provisioned)
     return Evidence(
         trial=TrialRef(
             run_id=job.sweep.sweep,
@@ -118,17 +137,18 @@ def make_evidence(
         completion_message_id=driven.completion_message_id
         or _last_by(messages, provisioned.orchestrator.keypair.pubkey),
         task_name=job.cell.task.bare_name,
-        identities=_identities(provisioned),
+        identities=identities_of(provisioned),
         directory=provisioned.directory,
         scripted_events=driven.scripted,
         observed_channels=observed,
         message_count=len(messages),
         truncated=False,
-        messages=tuple(_message(event, authors) for event in messages),
+        messages=tuple(message_of(event, authors) for event in messages),
     )
 
 
-def _identities(provisioned: Provisioned) -> dict[str, Identity]:
+def identities_of(provisioned: Provisioned) -> dict[str, Identity]:
+    """The user and the agents by name."""
     user = provisioned.user
     return {
         user.name: Identity(role="user", pubkey=user.keypair.pubkey),
@@ -139,17 +159,18 @@ def _identities(provisioned: Provisioned) -> dict[str, Identity]:
     }
 
 
-def _authors(provisioned: Provisioned) -> dict[str, tuple[str, str]]:
+def names_by_key(provisioned: Provisioned) -> dict[str, tuple[str, str]]:
     """Key to (name, role); the directory's names come before the roster's, as in Buzz."""
     known = {
         identity.pubkey: (name, str(identity.role))
-        for name, identity in _identities(provisioned).items()
+        for name, identity in identities_of(provisioned).items()
     }
     known.update({row.pubkey: (row.name, str(row.role)) for row in provisioned.directory})
     return known
 
 
-def _message(event: Event, authors: dict[str, tuple[str, str]]) -> Message:
+def message_of(event: Event, authors: dict[str, tuple[str, str]]) -> Message:
+    """A message as evidence has it."""
     tags = signed_tags(event)
     name, role = authors.get(event.pubkey, ("unknown", "unknown"))
     return Message(
@@ -212,17 +233,25 @@ def timeline_bytes(timeline: Iterable[Event]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def keep_trail(job: Job, provisioned: Provisioned) -> None:
-    """Keeps the signed timeline and the agents' logs, however far the trial came."""
+def keep_trail(job: Job, provisioned: Provisioned) -> dict[str, int]:
+    """Keeps the signed timeline and the agents' logs, however far the trial came.
+
+    Returns:
+        Logs that were cut, by name, and how many bytes are missing in each.
+    """
     timeline = timeline_bytes(provisioned.relay.timeline())
     job.folder.write("relay-events.jsonl", timeline, job.secrets)
+    dropped = {}
     for agent in provisioned.agents:
         for suffix in ("stdout.log", "stderr.log", "exit.json"):
             name = f"{agent.id}.{suffix}"
             try:
-                data = read_head_and_tail(job.folder.agent_logs / name, job.sweep.limits.log_bytes)
+                kept = read_head_and_tail(job.folder.agent_logs / name, job.sweep.limits.log_bytes)
             except FileNotFoundError:
                 continue
             except UnsafeFileError as error:
-                data = f"[{error}]\n".encode()
-            job.folder.write(f"logs/agents/{name}", data, job.secrets)
+                kept = Kept(f"[{error}]\n".encode(), 0)
+            job.folder.write(f"logs/agents/{name}", kept.data, job.secrets)
+            if kept.dropped:
+                dropped[f"logs/agents/{name}"] = kept.dropped
+    return dropped

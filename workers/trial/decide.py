@@ -6,35 +6,39 @@ of a fail in their fixed order. A verifier's dimensions are never looked at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from workers.contract.evidence import Evidence
 from workers.contract.outcome import Cause, Outcome, Phase, outcome_of
-from workers.gateway import CallResult, LedgerLine
-from workers.trial.handoff import Collected, Driven, Ending, Frozen, Unverified, Verified
+from workers.gateway import CallResult
+from workers.trial.handoff import (
+    Collected,
+    Driven,
+    Ending,
+    Frozen,
+    PlayedOut,
+    Unverified,
+    Verified,
+)
+from workers.trial.provider import provider_failure
 
-PROVIDER_CAUSES: dict[CallResult, Cause] = {
-    CallResult.RATE_LIMITED: Cause.RATE_LIMITED,
-    CallResult.PROVIDER_5XX: Cause.PROVIDER_5XX,
-    CallResult.PROVIDER_AUTH: Cause.PROVIDER_AUTH,
-    CallResult.PROVIDER_UNREACHABLE: Cause.PROVIDER_UNREACHABLE,
-    CallResult.PROVIDER_MALFORMED: Cause.PROVIDER_MALFORMED,
-}
-PROVIDER_WINDOW_S = 30.0
-"""A run that ended this soon after its last failed request ended because of it."""
-CUT_S = 1.0
-"""A request cut this close to the run's end was cut by the end of the run."""
 PASS_REWARD = 1.0
+SIGKILLED = 128 + 9
 
 
 def before_verification(
     driven: Driven, frozen: Frozen, collected: Collected, orchestrator: str
 ) -> Outcome | None:
     """The outcome, if the facts up to the evidence settle it; None: the verifier is asked."""
+    if any(line.result is CallResult.REFUSED_SWEEP_BUDGET for line in collected.ledger):
+        return outcome_of(
+            Cause.SWEEP_BUDGET,
+            Phase.DRIVE,
+            "a model call was refused, since the budget of the sweep is spent",
+            ("usage.jsonl",),
+        )
     lost = _lost(driven, frozen, orchestrator)
     if lost:
         return lost
-    provider = provider_failure(driven, collected.ledger)
+    provider = provider_failure(driven, collected.ledger, orchestrator)
     if provider:
         return provider
     if collected.unsound:
@@ -48,87 +52,141 @@ def before_verification(
 
 
 def _lost(driven: Driven, frozen: Frozen, orchestrator: str) -> Outcome | None:
+    """Whether agent or container ended before we ended them, and through whom."""
     if driven.ending not in (Ending.AGENT_EXITED, Ending.CONTAINER_ENDED):
         return None
     logs = (f"logs/agents/{orchestrator}.stderr.log",)
-    if frozen.oom_events > 0:
-        return outcome_of(Cause.AGENT_OOM, Phase.DRIVE, driven.detail, logs)
+    detail = "; ".join((driven.detail, *_ends(frozen)))
+    if frozen.oom_events > 0 and _was_killed(driven, frozen):
+        if not killed_for_the_node(frozen):
+            return outcome_of(Cause.AGENT_OOM, Phase.DRIVE, detail, logs)
+        detail += "; the container's own memory limit had not been reached"
+        return outcome_of(Cause.NODE_OOM, Phase.DRIVE, detail, logs)
     if driven.ending is Ending.CONTAINER_ENDED and not frozen.agent_exits:
-        return outcome_of(Cause.CONTAINER_LOST, Phase.DRIVE, driven.detail, logs)
-    return outcome_of(Cause.AGENT_DIED, Phase.DRIVE, driven.detail, logs)
+        return outcome_of(Cause.CONTAINER_LOST, Phase.DRIVE, detail, logs)
+    return outcome_of(Cause.AGENT_DIED, Phase.DRIVE, detail, logs)
 
 
-def provider_failure(driven: Driven, ledger: Sequence[LedgerLine]) -> Outcome | None:
-    """Whether the provider kept the agent from answering.
+def killed_for_the_node(frozen: Frozen) -> bool:
+    """Whether the kernel killed in the container though its own limit was not reached."""
+    return frozen.oom_events > 0 and not frozen.limit_reached
 
-    At the agent's end the last one or more requests all failed for the provider's reasons, and
-    either the run ended within 30 s of the last failure, or failures and the back-off between
-    them cover more than half of the agent's time.
+
+def _was_killed(driven: Driven, frozen: Frozen) -> bool:
+    """Whether what ended was killed as the kernel kills for memory.
+
+    A count of OOM kills alone does not say so: it counts children too, which the agent may
+    have outlived by long.
     """
-    ended_s = driven.started_s + driven.seconds
-    streak = _failed_at_end(ledger, ended_s)
-    if not streak:
-        return None
-    first, (last, cause) = streak[0][0], streak[-1]
-    last_failure_s = last.started_s + last.seconds
-    since_last = max(0.0, ended_s - last_failure_s)
-    covered = last_failure_s - first.started_s
-    share = covered / driven.seconds if driven.seconds > 0 else 1.0
-    if since_last > PROVIDER_WINDOW_S and share <= 0.5:
-        return None
-    return outcome_of(
-        cause,
-        Phase.DRIVE,
-        f"the last {len(streak)} requests to endpoint {last.endpoint} failed, the last with "
-        f"{_answer(last)}; the run ended "
-        f"{since_last:.1f} s after the last, they cover {share:.0%} of the agent's time",
-        ("usage.jsonl",),
+    if frozen.agent_exits:
+        return SIGKILLED in frozen.agent_exits.values()
+    ended = frozen.exit_state
+    return (
+        driven.ending is Ending.CONTAINER_ENDED
+        and ended is not None
+        and ended.exit_code == SIGKILLED
+        and not ended.signalled
     )
 
 
-def _answer(line: LedgerLine) -> str:
-    return "no answer" if line.status is None else f"HTTP status {line.status}"
-
-
-def _failed_at_end(ledger: Sequence[LedgerLine], ended_s: float) -> list[tuple[LedgerLine, Cause]]:
-    streak: list[tuple[LedgerLine, Cause]] = []
-    for line in reversed(ledger):
-        if line.result is CallResult.CUT and line.started_s + line.seconds >= ended_s - CUT_S:
-            # Our own freeze cut it: it says nothing of the provider.
-            continue
-        cause = PROVIDER_CAUSES.get(line.result)
-        if line.result is CallResult.CUT and line.status is None:
-            # The agent waited as long as it does, and had no word.
-            cause = Cause.PROVIDER_UNREACHABLE
-        if cause is None:
-            break
-        streak.insert(0, (line, cause))
-    return streak
+def _ends(frozen: Frozen) -> list[str]:
+    """How the agents ended that did, a line each."""
+    told = []
+    for agent, code in sorted(frozen.agent_exits.items()):
+        if code is None:
+            told.append(f"how {agent} ended cannot be read")
+        elif code > 128:
+            told.append(f"{agent} was killed by signal {code - 128}")
+        else:
+            told.append(f"{agent} ended with exit code {code}")
+    if frozen.oom_events:
+        told.append(f"{frozen.oom_events} processes of the container were killed for memory")
+    return told
 
 
 def after_verification(
-    driven: Driven, collected: Collected, verified: Verified | Unverified
+    driven: Driven,
+    collected: Collected,
+    verified: Verified | Unverified,
+    *,
+    by_state: bool = False,
+    threshold: float = PASS_REWARD,
+    node_oom: bool = False,
 ) -> Outcome:
-    """The outcome of a try whose evidence is sound."""
+    """The outcome of a try whose evidence is sound.
+
+    Args:
+        driven: the drive's facts.
+        collected: the evidence and the ledger.
+        verified: the verifier's word.
+        by_state: the container's state was graded: the reward counts however the drive ended,
+            and nobody had to reply.
+        threshold: the least reward that passes where the container's state was graded.
+        node_oom: as ``killed_for_the_node`` says; no fail is the model's then.
+    """
     if isinstance(verified, Unverified):
         return outcome_of(
             verified.cause, Phase.VERIFY, verified.detail, ("logs/verifier/output.log",)
         )
-    if driven.ending is Ending.TIMEOUT:
-        # Whatever the reward: a Buzz answer that came with the deadline is no answer.
-        return outcome_of(Cause.AGENT_TIMEOUT, Phase.DRIVE, driven.detail, ("evidence.json",))
-    if verified.reward >= PASS_REWARD:
+    # Whatever the reward: a Buzz answer that came with the deadline is no answer.
+    too_late = driven.ending is Ending.TIMEOUT and not by_state
+    least = threshold if by_state else PASS_REWARD
+    if verified.reward >= least and not too_late:
         return outcome_of(Cause.NONE, Phase.SEAL)
-    cause = _cause_of_fail(driven, collected)
+    if node_oom:
+        detail = "a command of the agent's was killed for memory that the node did not have"
+        return outcome_of(Cause.NODE_OOM, Phase.DRIVE, detail, ("evidence.json",))
+    if too_late:
+        return outcome_of(Cause.AGENT_TIMEOUT, Phase.DRIVE, driven.detail, ("evidence.json",))
+    cause = _cause_of_fail(driven, collected, by_state)
     return outcome_of(cause, Phase.SEAL, driven.detail, ("reward.json", "evidence.json"))
 
 
-def _cause_of_fail(driven: Driven, collected: Collected) -> Cause:
+def after_play(
+    out: PlayedOut, frozen: Frozen, verified: Verified | Unverified, threshold: float
+) -> Outcome:
+    """The outcome of a try without a model.
+
+    A solution that fails is a fail like a model's: nothing of the harness broke. Whose fault it
+    is, the task's or its solution's, no fact tells.
+
+    Args:
+        out: how the solution ended.
+        frozen: the container as it was graded.
+        verified: the verifier's word.
+        threshold: the least reward that passes.
+    """
+    if isinstance(verified, Unverified):
+        return outcome_of(
+            verified.cause, Phase.VERIFY, verified.detail, ("logs/verifier/output.log",)
+        )
+    if verified.reward >= threshold:
+        return outcome_of(Cause.NONE, Phase.SEAL)
+    refs = ("logs/verifier/output.log", *(("logs/agents/oracle.log",) if out.exit_code else ()))
+    if killed_for_the_node(frozen):
+        detail = "a command of the solution was killed for memory that the node did not have"
+        return outcome_of(Cause.NODE_OOM, Phase.DRIVE, detail, refs)
+    detail = out.detail
+    if out.exit_code:
+        detail = f"solution/solve.sh ended with exit code {out.exit_code}"
+    cause = Cause.WRONG
+    if out.ending is Ending.TIMEOUT:
+        cause = Cause.AGENT_TIMEOUT
+    elif out.ending is Ending.STORAGE_FULL:
+        cause = Cause.AGENT_STOPPED
+    elif out.exit_code == SIGKILLED and frozen.oom_events > 0:
+        cause = Cause.AGENT_OOM
+    return outcome_of(cause, Phase.SEAL, detail, refs)
+
+
+def _cause_of_fail(driven: Driven, collected: Collected, by_state: bool) -> Cause:
     if any(line.result is CallResult.REFUSED_BUDGET for line in collected.ledger):
         return Cause.BUDGET_EXHAUSTED
-    if driven.ending in (Ending.STOPPED, Ending.TURN_FAILED, Ending.LOGS_FULL):
+    if driven.ending is Ending.TIMEOUT:
+        return Cause.AGENT_TIMEOUT
+    if driven.ending in (Ending.STOPPED, Ending.TURN_FAILED, Ending.STORAGE_FULL):
         return Cause.AGENT_STOPPED
-    if not _has_reply(collected.evidence):
+    if not by_state and not _has_reply(collected.evidence):
         return Cause.NO_REPLY
     return Cause.WRONG
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workers.container.interface import Container, ContainerError
-from workers.contract.evidence import MESSAGE_KINDS, ScriptedEvent
+from workers.contract.evidence import MESSAGE_KINDS, ScriptedEvent, channel_of
 from workers.contract.outcome import Cause
 from workers.nostr.event import Event
 from workers.relay import RelayClient, RelayError
-from workers.trial.errors import PhaseError
-from workers.trial.files import MIB, LogTail, UnsafeFileError, used_bytes
+from workers.trial.disk_watch import DiskWatch
+from workers.trial.errors import PhaseError, cause_of_relay, check_room
+from workers.trial.files import LogTail, UnsafeFileError
 from workers.trial.handoff import (
     Driven,
     Ending,
@@ -25,12 +26,10 @@ from workers.trial.handoff import (
     Provisioned,
     relay_client,
 )
-from workers.trial.markers import TurnLog
+from workers.trial.markers import MARKER_WORDS, TurnLog
 
 LOOK_S = 0.02
 """Between two looks at a log: a stat call, far below a turn's length."""
-LOGS_LOOK_S = 0.5
-"""Between two looks at the size of the log folder, which is the node's own disk."""
 POST_S = 30.0
 DONE_PREFIX = "DONE:"
 
@@ -46,17 +45,37 @@ async def drive(job: Job, provisioned: Provisioned, launched: Launched) -> Drive
     """Posts the task and its scripted messages, then waits for the end.
 
     Raises:
-        PhaseError: ``relay_unavailable``: the user's messages could not be posted.
+        PhaseError: ``relay_unavailable``: the user's messages could not be posted, or the relay
+            ended; ``seed_failed`` or ``clock_skew``: it refused them; ``disk_full``.
     """
     try:
         async with asyncio.timeout(POST_S):
             task_event = await _post_task(job, provisioned)
             started = time.monotonic()
             scripted = await _post_scripted(job, provisioned, task_event)
-    except (RelayError, TimeoutError) as error:
-        raise PhaseError(Cause.RELAY_UNAVAILABLE, f"task message: {error}") from error
+    except TimeoutError as error:
+        raise PhaseError(
+            Cause.RELAY_UNAVAILABLE, f"task message: clock post of {POST_S:g} s fired"
+        ) from error
+    except RelayError as error:
+        cause = cause_of_relay(error, Cause.SEED_FAILED)
+        raise PhaseError(cause, f"task message: {error}") from error
     silence = _Silence(job.sweep.limits.silence_s, provisioned, started)
-    end = await _wait(job, provisioned, launched.container, scripted, silence)
+    orchestrator = provisioned.orchestrator.id
+    log = job.folder.agent_logs / f"{orchestrator}.stdout.log"
+    tail = LogTail(log, words=MARKER_WORDS)
+    disk = DiskWatch(
+        job.folder.agent_logs,
+        launched.container.layer,
+        job.storage_bytes,
+        job.sweep.limits.log_bytes,
+        tail,
+        job.folder.verifier_logs,
+    )
+    end = await _wait(job, provisioned, launched.container, scripted, silence, disk, tail)
+    if end.ending in (Ending.AGENT_EXITED, Ending.CONTAINER_ENDED, Ending.TURN_FAILED):
+        # An agent that cannot write its log dies of it.
+        check_room(job.folder.root)
     return Driven(
         task_event=task_event,
         scripted=scripted,
@@ -66,6 +85,7 @@ async def drive(job: Job, provisioned: Provisioned, launched: Launched) -> Drive
         started_s=started - provisioned.opened_s,
         seconds=time.monotonic() - started,
         silences=tuple(silence.noticed),
+        layer_bytes=disk.layer_bytes,
     )
 
 
@@ -116,14 +136,17 @@ async def _wait(
     container: Container,
     scripted: Sequence[ScriptedEvent],
     silence: _Silence,
+    disk: DiskWatch,
+    tail: LogTail,
 ) -> _End:
     seconds = job.agent_timeout_s
-    watchers = [
+    watchers: list[asyncio.Future[_End | None]] = [
         asyncio.ensure_future(_container_ended(container, seconds)),
-        asyncio.ensure_future(_done(provisioned, seconds)),
-        asyncio.ensure_future(_logs_full(job)),
-        asyncio.ensure_future(_turns(job, provisioned, scripted, silence)),
+        asyncio.ensure_future(_disk(job, disk)),
+        asyncio.ensure_future(_turns(job, provisioned, tail, scripted, silence)),
     ]
+    if len(provisioned.agents) > 1 or not scripted:
+        watchers.append(asyncio.ensure_future(_done(provisioned, seconds)))
     started = time.monotonic()
     try:
         finished, _ = await asyncio.wait(
@@ -152,12 +175,16 @@ async def _container_ended(container: Container, seconds: float) -> _End | None:
 
 
 async def _done(provisioned: Provisioned, seconds: float) -> _End | None:
-    """A team is done when its orchestrator says so; a solo agent may say so too."""
+    """A team is done when its orchestrator says so; a solo agent may say so too.
+
+    Not one with scripted messages: it is done when it has heard them all.
+    """
     orchestrator = provisioned.orchestrator.keypair.pubkey
     event = await provisioned.relay.wait_event(
         lambda event: (
             event.pubkey == orchestrator
             and event.kind in MESSAGE_KINDS
+            and channel_of(event.tags) == provisioned.channel_id
             and event.content.startswith(DONE_PREFIX)
         ),
         seconds,
@@ -167,28 +194,25 @@ async def _done(provisioned: Provisioned, seconds: float) -> _End | None:
     return _End(Ending.DONE, "the orchestrator said DONE", event.id)
 
 
-async def _logs_full(job: Job) -> _End:
-    bound = job.storage_bytes
+async def _disk(job: Job, disk: DiskWatch) -> _End:
+    """Ends with the agents' share of the node's disk, or with the disk itself."""
     while True:
-        used = await asyncio.to_thread(used_bytes, job.folder.agent_logs, bound)
-        if used > bound:
-            return _End(
-                Ending.LOGS_FULL,
-                f"/logs/agents holds {used // MIB} MB or more, storage_mb is {bound // MIB}",
-            )
-        await asyncio.sleep(LOGS_LOOK_S)
+        check_room(job.folder.root)
+        full = await asyncio.to_thread(disk.look)
+        if full:
+            return _End(Ending.STORAGE_FULL, full)
+        await asyncio.sleep(disk.pause_s)
 
 
 async def _turns(
     job: Job,
     provisioned: Provisioned,
+    tail: LogTail,
     scripted: Sequence[ScriptedEvent],
     silence: _Silence,
 ) -> _End:
     """Watches the agents' logs; ends for a solo roster by its turns, for any by a death."""
-    orchestrator = provisioned.orchestrator.id
     solo = len(provisioned.agents) == 1
-    tail = LogTail(job.folder.agent_logs / f"{orchestrator}.stdout.log")
     log = TurnLog()
     expected = [event.event_id for event in scripted]
     while True:
@@ -201,11 +225,13 @@ async def _turns(
         ending = log.ending(expected) if solo else None
         if ending is not None:
             return _End(ending, log.failed or log.stopped)
+        if not provisioned.relay.is_serving:
+            raise PhaseError(Cause.RELAY_UNAVAILABLE, "the trial's relay ended before its agents")
         dead = _first_dead(job, provisioned)
         if dead:
             return _End(Ending.AGENT_EXITED, f"agent {dead} ended by itself")
-        silence.look(bool(lines))
-        await asyncio.sleep(LOOK_S)
+        silence.look(tail.moved)
+        await asyncio.sleep(0 if tail.behind else LOOK_S)
 
 
 def _first_dead(job: Job, provisioned: Provisioned) -> str:

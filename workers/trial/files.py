@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from workers.container.removal import remove_tree
 from workers.container.scratch import disown, own
 from workers.trial.secrets import Secrets
-
-MIB = 1024 * 1024
-LEAST_BYTES = 4096
-"""What an entry of a folder is counted as at least: its name and inode take room too."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,22 @@ class TrialFolder:
     def prompts(self) -> Path:
         """Mounted as ``/opt/apiary/prompts``."""
         return self.root / "prompts"
+
+    @property
+    def logs(self) -> Path:
+        """Mounted read-only as ``/logs`` where the container's state is graded.
+
+        It holds the two log folders in place, so that nobody inside can put others there.
+        """
+        return self.root / "logs"
+
+    @property
+    def tests(self) -> Path:
+        """Mounted read-only as ``/tests`` where the container's state is graded.
+
+        It is empty until the agents are dead.
+        """
+        return self.root / "tests"
 
     @property
     def artifacts(self) -> Path:
@@ -74,8 +87,10 @@ class TrialFolder:
         """
         self.root.mkdir(parents=True, mode=0o700)
         own(self.root)
-        for folder in (self.out, self.prompts, self.artifacts, self.inputs):
+        for folder in (self.out, self.prompts, self.artifacts, self.inputs, self.tests, self.logs):
             folder.mkdir()
+        for name in (self.agent_logs.name, self.verifier_logs.name):
+            (self.logs / name).mkdir()
         for folder in (self.agent_logs, self.verifier_logs):
             folder.mkdir()
             folder.chmod(0o777)
@@ -99,8 +114,12 @@ class UnsafeFileError(Exception):
     """What stands at a path is not a regular file, or it is larger than the cap."""
 
 
-def open_guarded(path: Path) -> int:
+def open_guarded(path: Path, access: int = os.O_RDONLY) -> int:
     """A descriptor for reading a regular file, no link followed.
+
+    Args:
+        path: what a container may have put there.
+        access: ``O_RDONLY``, or ``O_RDWR`` to change it as well.
 
     Raises:
         FileNotFoundError: there is nothing.
@@ -108,7 +127,7 @@ def open_guarded(path: Path) -> int:
     """
     try:
         # O_NONBLOCK: opening a FIFO that a container put there must not hang.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -133,7 +152,16 @@ def read_guarded(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-def read_head_and_tail(path: Path, max_bytes: int) -> bytes:
+class Kept(NamedTuple):
+    """What is kept of a log."""
+
+    data: bytes
+    """As the bytes came, whatever they are."""
+    dropped: int
+    """Bytes that were cut out of its middle."""
+
+
+def read_head_and_tail(path: Path, max_bytes: int) -> Kept:
     """A log, whole or its first and last halves with a line between that says what is cut.
 
     Raises:
@@ -143,42 +171,39 @@ def read_head_and_tail(path: Path, max_bytes: int) -> bytes:
     with os.fdopen(open_guarded(path), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         if size <= max_bytes:
-            return stream.read(max_bytes)
+            return Kept(stream.read(max_bytes), 0)
         half = max_bytes // 2
         head = stream.read(half)
         stream.seek(size - half)
         tail = stream.read(half)
-    return head + f"\n[{size - 2 * half} bytes left out]\n".encode() + tail
-
-
-def used_bytes(folder: Path, enough: int) -> int:
-    """What a folder with all below it takes of the disk, counted until it is more than enough.
-
-    A container may write there meanwhile: what is gone when it is looked at counts nothing.
-    """
-    used = 0
-    waiting = [os.fspath(folder)]
-    while waiting and used <= enough:
-        # A folder that is gone, or deeper than a path may be long.
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                found = entry.stat(follow_symlinks=False)
-                used += max(found.st_blocks * 512, LEAST_BYTES)
-                if used > enough:
-                    break
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-    return used
+    dropped = size - 2 * half
+    return Kept(head + f"\n[{dropped} bytes left out]\n".encode() + tail, dropped)
 
 
 class LogTail:
     """Reads what was added to a log since the last look."""
 
-    def __init__(self, path: Path, max_step: int = 256 * 1024) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, max_step: int = 1024 * 1024, words: Sequence[bytes] = ()
+    ) -> None:
+        """Starts at the beginning.
+
+        Args:
+            path: the log.
+            max_step: bytes read in one look.
+            words: only lines with one of them are given; none: all are. To look for them costs
+                a hundredth of what it costs to take every line apart.
+        """
+        self.path = path
         self._max_step = max_step
-        self._offset = 0
+        self._words = words
         self._rest = b""
+        self.offset = 0
+        """How far it has been read."""
+        self.behind = False
+        """Whether the last look left something unread."""
+        self.moved = False
+        """Whether the last look found anything new."""
 
     def lines(self) -> list[str]:
         """The whole lines added since the last call; none if there is no file yet.
@@ -187,13 +212,43 @@ class LogTail:
             UnsafeFileError: what stands at the path is no regular file.
         """
         try:
-            descriptor = open_guarded(self._path)
+            descriptor = open_guarded(self.path)
         except FileNotFoundError:
             return []
         with os.fdopen(descriptor, "rb") as stream:
-            stream.seek(self._offset)
+            self.offset = _next_data(descriptor, self.offset)
+            stream.seek(self.offset)
             added = stream.read(self._max_step)
-        self._offset += len(added)
-        *whole, self._rest = (self._rest + added).split(b"\n")
-        self._rest = self._rest[-self._max_step :]
-        return [line.decode("utf-8", "replace") for line in whole]
+        self.offset += len(added)
+        self.moved, self.behind = bool(added), len(added) == self._max_step
+        whole, newline, rest = added.rpartition(b"\n")
+        if not newline:
+            self._rest = (self._rest + rest)[-self._max_step :]
+            return []
+        whole, self._rest = self._rest + whole, rest
+        found = lines_with(whole, self._words) if self._words else whole.split(b"\n")
+        return [line.decode("utf-8", "replace") for line in found]
+
+
+def lines_with(data: bytes, words: Sequence[bytes]) -> list[bytes]:
+    """The lines of a text that hold one of some words, in order."""
+    begins = set()
+    for word in words:
+        place = data.find(word)
+        while place >= 0:
+            begins.add(data.rfind(b"\n", 0, place) + 1)
+            end = data.find(b"\n", place)
+            place = -1 if end < 0 else data.find(word, end)
+    ends = [(begin, data.find(b"\n", begin)) for begin in sorted(begins)]
+    return [data[begin:] if end < 0 else data[begin:end] for begin, end in ends]
+
+
+def _next_data(descriptor: int, offset: int) -> int:
+    """The next place of a file that is no hole, from an offset on; lseek(2).
+
+    Whoever writes the log can make it a terabyte long with nothing in it.
+    """
+    try:
+        return os.lseek(descriptor, offset, os.SEEK_DATA)
+    except OSError:  # nothing but a hole follows, or the offset is the end
+        return max(offset, os.fstat(descriptor).st_size)

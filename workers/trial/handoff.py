@@ -7,24 +7,39 @@ fields. Resources are on the trial's exit stack and go in reverse order of acqui
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers.container.interface import Container, Engine, ExitState, Mount
+from workers.container.interface import Container, Engine, ExitState, Mount, Process
 from workers.contract.condition import RosterEntry
 from workers.contract.evidence import DirectoryRow, Evidence, ScriptedEvent
 from workers.contract.outcome import Cause
 from workers.contract.spec import CellSpec, Lease, SweepSpec
+from workers.contract.task import Freeze
 from workers.gateway import Gateway, GatewayTrial, LedgerLine
 from workers.nostr.attestation import Attestation
 from workers.nostr.event import Event
 from workers.nostr.keys import Keypair
 from workers.relay import EmbeddedRelay, RelayClient
+from workers.showing import Showing
 from workers.storage.interface import Store
 from workers.trial.files import TrialFolder
 from workers.trial.secrets import Secrets
 
+LIB_VARIABLE = "PYTHONPATH"
+BYTECODE_VARIABLE = "PYTHONDONTWRITEBYTECODE"
+AGENTS_VARIABLE = "APIARY_AGENTS"
+LIMIT_VARIABLE = "APIARY_TIME_LIMIT_S"
+STAY_VARIABLE = "APIARY_STAYS"
+OWN_VARIABLES = (
+    LIB_VARIABLE,
+    BYTECODE_VARIABLE,
+    AGENTS_VARIABLE,
+    LIMIT_VARIABLE,
+    STAY_VARIABLE,
+)
+"""What the agents' container is started with, and no test may see: keys are among it."""
 RELAY_PORT = 3600
 GATEWAY_PORT = 3601
 RELAY_HOST = f"localhost:{RELAY_PORT}"
@@ -42,6 +57,14 @@ class Tools:
     """Task folders by digest, and one folder for each running trial."""
     sockets: Path
     """A folder with a short path: a Unix socket's path holds 107 bytes."""
+    clock_skew_s: Callable[[], float | None] = lambda: None
+    """How far the node's wall clock is ahead of the driver's, for the record."""
+    relay_event: Callable[[int | None, bool], None] = lambda kind, accepted: None
+    """Hears of every event that is submitted to a trial's relay."""
+    relays: set[EmbeddedRelay] = field(default_factory=set)
+    """Those of the running trials."""
+    showing: Showing | None = None
+    """Where running trials can be followed; null: nowhere."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,18 @@ class Job:
             self.cell.task.config.agent.timeout_sec,
             float(self.cell.condition.trial_budget.timeout_seconds),
         )
+
+    @property
+    def launch_s(self) -> float:
+        """How long container and agents may take to start."""
+        return self.sweep.limits.launch_s * self.sweep.timeout_multipliers.agent_setup
+
+    @property
+    def build_s(self) -> float:
+        """How long the task's image may take: its own word, within the sweep's bound."""
+        multiplier = self.sweep.timeout_multipliers.environment_build
+        asked = self.cell.task.config.environment.build_timeout_sec
+        return min(self.sweep.limits.build_s * max(1.0, multiplier), asked or float("inf"))
 
     @property
     def storage_bytes(self) -> int:
@@ -96,6 +131,9 @@ class Prepared:
     tests: Path
     """The task's tests with the verifier kit beside them."""
     agent_mounts: tuple[Mount, ...]
+    """Empty where no model's agent is to run."""
+    pulled: str | None = None
+    """``repository@digest`` of an image that was pulled."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +196,9 @@ class Launched:
     """The container runs and every agent is subscribed to the channel."""
 
     container: Container
+    first: int = 0
+    """The pid of the container's first process, where it is needed for the freeze."""
+    agent_pids: frozenset[int] = frozenset()
 
 
 class Ending(enum.StrEnum):
@@ -170,8 +211,8 @@ class Ending(enum.StrEnum):
     """Refusal, token limit or round limit."""
     TURN_FAILED = "turn_failed"
     """The turn ended in an error of the model's endpoint."""
-    LOGS_FULL = "logs_full"
-    """The agents wrote more to their log folder than their task may store."""
+    STORAGE_FULL = "storage_full"
+    """The agents wrote more than their task may store: logs, or by far too many files."""
     TIMEOUT = "timeout"
     AGENT_EXITED = "agent_exited"
     CONTAINER_ENDED = "container_ended"
@@ -190,16 +231,37 @@ class Driven:
     """Of the task message, on the ledger's clock."""
     seconds: float
     silences: tuple[float, ...]
+    layer_bytes: int | None = None
+    """The most that the container's own files were seen to take; null: the engine bounds them,
+    or they are not seen."""
 
 
 @dataclass(frozen=True)
 class Frozen:
     """The agents are proved dead."""
 
-    exit_state: ExitState
+    exit_state: ExitState | None
+    """None: the container runs, and its state is to be graded."""
     oom_events: int
     agent_exits: Mapping[str, int | None]
     """Agent id to exit code (128 + signal) of those that had ended by themselves."""
+    limit_reached: bool = True
+    """Whether the container's own memory limit was reached. Where that was not seen it counts
+    as reached: an OOM kill is then the container's."""
+    mode: Freeze | None = "evidence"
+    """As it was done; null: the container had ended before, and nothing was left to do."""
+    survivors: tuple[Process, ...] = ()
+    """What still runs beside the container's first process."""
+
+
+@dataclass(frozen=True)
+class PlayedOut:
+    """A task's own solution had its time, or nobody did anything."""
+
+    ending: Ending
+    exit_code: int | None
+    """Null: it did not end by itself, or there was none."""
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import time
 from contextlib import AsyncExitStack
 from typing import Any
 
+from workers.container.disk import MIB
 from workers.container.interface import (
     Container,
     ContainerError,
@@ -23,8 +24,13 @@ from workers.container.interface import (
 from workers.contract.outcome import Cause
 from workers.trial.errors import PhaseError, deadline
 from workers.trial.handoff import (
+    AGENTS_VARIABLE,
+    BYTECODE_VARIABLE,
     GATEWAY_PORT,
+    LIB_VARIABLE,
+    LIMIT_VARIABLE,
     RELAY_PORT,
+    STAY_VARIABLE,
     Agent,
     Job,
     Launched,
@@ -35,9 +41,14 @@ from workers.trial.handoff import (
 
 LIB = "/opt/apiary/lib"
 PROMPTS = "/opt/apiary/prompts"
+LOGS = "/logs"
 AGENT_LOGS = "/logs/agents"
+VERIFIER_LOGS = "/logs/verifier"
+TESTS = "/tests"
 AGENT_COMMAND = ("python3", "-s", "-m", "workers.agent")
 OUTPUT_S = 10.0
+DEATH_S = 5.0
+"""Until the end of a container whose sockets cannot be opened is known."""
 GRACE_S = 120.0
 """Added to the clocks of a trial for the container's own time limit and its label."""
 
@@ -51,18 +62,36 @@ async def launch(
         PhaseError: ``container_start``, ``agent_launch`` or ``readiness_timeout``.
     """
     limits = job.sweep.limits
-    async with deadline("launch_s", limits.launch_s, Cause.READINESS_TIMEOUT):
+    async with deadline("launch_s", job.launch_s, Cause.CONTAINER_START) as clock:
         _write_prompts(job, provisioned)
         try:
             container = await tools.engine.start(
-                container_spec(job, prepared, provisioned, tools.node), limits.launch_s
+                container_spec(job, prepared, provisioned, tools.node), job.launch_s
             )
         except ContainerError as error:
             raise PhaseError(Cause.CONTAINER_START, str(error)) from error
         stack.push_async_callback(container.remove, limits.teardown_s)
+        clock.cause = Cause.READINESS_TIMEOUT
         await _serve(container, provisioned)
-        await _subscribed(container, provisioned, limits.launch_s)
-    return Launched(container)
+        await _subscribed(container, provisioned, job.launch_s)
+        return await _launched(job, container, job.launch_s)
+
+
+async def _launched(job: Job, container: Container, seconds: float) -> Launched:
+    """Notes which processes are the agents, where the freeze has to tell them from others.
+
+    Nothing else runs yet: they have not been told anything.
+    """
+    if job.cell.task.freeze != "agent":
+        return Launched(container)
+    try:
+        found = await container.processes(seconds)
+    except ContainerError as error:
+        raise PhaseError(Cause.AGENT_LAUNCH, str(error)) from error
+    pids = {process.pid for process in found}
+    first = next(process.pid for process in found if process.parent not in pids)
+    agents = frozenset(process.pid for process in found if process.parent == first)
+    return Launched(container, first, agents)
 
 
 async def _serve(container: Container, provisioned: Provisioned) -> None:
@@ -70,9 +99,13 @@ async def _serve(container: Container, provisioned: Provisioned) -> None:
         await provisioned.relay.serve(await asyncio.to_thread(container.listen, RELAY_PORT))
         await provisioned.gateway.serve(await asyncio.to_thread(container.listen, GATEWAY_PORT))
     except (ContainerError, OSError) as error:
-        ended = await container.ended(0)
-        said = f" (the container ended with {ended.exit_code})" if ended else ""
-        raise PhaseError(Cause.CONTAINER_START, f"loopback sockets: {error}{said}") from error
+        # Where it ended at once, its process is gone before the event of its end is here.
+        death = asyncio.ensure_future(container.ended(DEATH_S))
+        await asyncio.wait([death])
+        if death.exception() is not None or death.result() is not None:
+            words = await _last_words(container, death)
+            raise PhaseError(Cause.AGENT_LAUNCH, words) from error
+        raise PhaseError(Cause.CONTAINER_START, f"loopback sockets: {error}") from error
 
 
 async def _subscribed(container: Container, provisioned: Provisioned, seconds: float) -> None:
@@ -117,6 +150,7 @@ def container_spec(
     environment = job.cell.task.config.environment
     override = job.cell.condition.environment
     limit_s = int(_time_limit_s(job))
+    by_evidence = job.cell.task.freeze == "evidence"
     sealed = job.sweep.network == "sealed" or environment.network_mode == "none"
     return ContainerSpec(
         image=prepared.image,
@@ -127,10 +161,11 @@ def container_spec(
             "apiary.expires": str(int(time.time()) + limit_s + int(GRACE_S)),
         },
         environment={
-            "PYTHONPATH": LIB,
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "APIARY_TIME_LIMIT_S": str(limit_s),
-            "APIARY_AGENTS": json.dumps(
+            LIB_VARIABLE: LIB,
+            BYTECODE_VARIABLE: "1",
+            LIMIT_VARIABLE: str(limit_s),
+            **({} if by_evidence else {**environment.env, STAY_VARIABLE: "1"}),
+            AGENTS_VARIABLE: json.dumps(
                 [agent_environment(job, provisioned, agent) for agent in provisioned.agents]
             ),
         },
@@ -138,15 +173,37 @@ def container_spec(
             *prepared.agent_mounts,
             Mount(job.folder.prompts, PROMPTS),
             Mount(job.folder.agent_logs, AGENT_LOGS, read_only=False),
+            *(() if by_evidence else state_mounts(job)),
         ),
+        harden=by_evidence,
         network="none" if sealed else "public",
         cpus=(override and override.override_cpus) or environment.cpus,
         memory_mb=(override and override.override_memory_mb) or environment.memory_mb,
+        storage_mb=job.storage_bytes // MIB,
+        workdir=environment.workdir or "",
+    )
+
+
+def state_mounts(job: Job) -> tuple[Mount, ...]:
+    """What the tests will need, in place before the agents start.
+
+    Neither a mount's root nor what is below a read-only one can be renamed inside, so tests and
+    reward will be where the harness looks, whatever the agents do. What they write into the
+    verifier's folder is taken away when they are dead.
+    """
+    return (
+        Mount(job.folder.logs, LOGS),
+        Mount(job.folder.verifier_logs, VERIFIER_LOGS, read_only=False),
+        Mount(job.folder.tests, TESTS),
     )
 
 
 def _time_limit_s(job: Job) -> float:
-    return job.sweep.limits.launch_s + job.agent_timeout_s + GRACE_S
+    limits, task = job.sweep.limits, job.cell.task
+    agents_s = job.launch_s + job.agent_timeout_s + GRACE_S
+    if task.freeze == "evidence":
+        return agents_s
+    return agents_s + limits.freeze_s + limits.collect_s + task.config.verifier.timeout_sec
 
 
 def agent_environment(job: Job, provisioned: Provisioned, agent: Agent) -> dict[str, str]:

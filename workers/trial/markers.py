@@ -22,6 +22,8 @@ _STOPS = ("turn refused for ", "turn hit max_tokens for ", "turn hit max_turn_re
 _CANCELLED = "turn cancelled for "
 _DELIVERED = "turn delivered Buzz events for channel "
 _STEERED = "non-cancelling steer ack received"
+MARKER_WORDS = (b"turn", b"steer")
+"""Every line that tells something holds one of them, whatever its colours."""
 _EVENT_ID = re.compile(r"\b[0-9a-f]{64}\b")
 _STEERED_ID = re.compile(r"event_id=([0-9a-f]{64})")
 

@@ -13,51 +13,71 @@ import tempfile
 from pathlib import Path
 
 from workers.container.agent_bundle import AgentBundle
-from workers.container.interface import ContainerError, ImageBuildError
+from workers.container.interface import ContainerError, DiskFullError, ImageBuildError
+from workers.container.unused import BASE
 from workers.contract.outcome import Cause
 from workers.contract.task import Task
 from workers.contract.task_folder import TaskFolderError, archive_key, digest_of, unpack
-from workers.contract.task_image import build_arguments, image_tag
+from workers.contract.task_image import BASE_ARGUMENT, build_arguments, image_tag
 from workers.storage.interface import Store, StoreError
-from workers.trial.errors import PhaseError, deadline
+from workers.trial.errors import PhaseError, cause_of_store, deadline, is_disk_full
 from workers.trial.handoff import Job, Prepared, Tools
 
 
-async def prepare(job: Job, tools: Tools, bundle: AgentBundle) -> Prepared:
+async def prepare(job: Job, tools: Tools, bundle: AgentBundle | None) -> Prepared:
     """Fetches and builds what is missing; most tries find everything there.
 
+    Args:
+        job: what the trial is asked to do.
+        tools: the node's.
+        bundle: the files of a model's agent; None: none is to run.
+
     Raises:
-        PhaseError: ``image_build``, ``store_unavailable`` or ``disk_full``.
+        PhaseError: ``image_build``, ``agent_launch`` where the image cannot run the agent,
+            ``store_unavailable``, ``clock_skew`` or ``disk_full``.
     """
-    limits = job.sweep.limits
-    async with deadline("build_s", limits.build_s, Cause.IMAGE_BUILD):
+    async with deadline("build_s", job.build_s, Cause.IMAGE_BUILD):
         folder = await asyncio.to_thread(
             fetch_task, tools.store, job.cell.task, tools.workspace / "tasks"
         )
-        image = await _image(job, tools, folder, limits.build_s)
+        image, pulled = await _image(job, tools, folder, job.build_s)
         try:
-            mounts = await bundle.mounts(image)
+            mounts = await bundle.mounts(image) if bundle else ()
         except ContainerError as error:
-            raise PhaseError(Cause.IMAGE_BUILD, f"agent files: {error}") from error
-    return Prepared(image=image, tests=folder / "tests", agent_mounts=tuple(mounts))
+            raise PhaseError(Cause.AGENT_LAUNCH, f"agent files: {error}") from error
+    return Prepared(image=image, tests=folder / "tests", agent_mounts=tuple(mounts), pulled=pulled)
 
 
-async def _image(job: Job, tools: Tools, folder: Path, timeout_s: float) -> str:
+async def _image(job: Job, tools: Tools, folder: Path, timeout_s: float) -> tuple[str, str | None]:
+    """The image's id and, of one that was pulled, its digest."""
     task = job.cell.task
-    dockerfile = (folder / "environment" / "Dockerfile").read_text()
-    arguments = build_arguments(dockerfile, job.sweep.sweep, job.sweep.base_image)
     try:
-        return await tools.engine.ensure_image(
-            folder / "environment",
-            tag=image_tag(task, arguments),
-            build_args=arguments,
-            labels={"apiary.task": task.name, "apiary.sweep": job.sweep.sweep},
-            timeout_s=timeout_s,
-        )
+        if reference := task.config.environment.docker_image:
+            return await tools.engine.ensure_pulled(reference, timeout_s)
+        return await _built(job, tools, folder, timeout_s), None
+    except DiskFullError as error:
+        raise PhaseError(Cause.DISK_FULL, str(error)) from error
     except ImageBuildError as error:
         raise PhaseError(Cause.IMAGE_BUILD, str(error)) from error
     except ContainerError as error:
         raise PhaseError(Cause.IMAGE_BUILD, f"image of {task.name}: {error}") from error
+
+
+async def _built(job: Job, tools: Tools, folder: Path, timeout_s: float) -> str:
+    task = job.cell.task
+    dockerfile = (folder / "environment" / "Dockerfile").read_text()
+    arguments = build_arguments(dockerfile, job.sweep.sweep, job.sweep.base_image)
+    return await tools.engine.ensure_image(
+        folder / "environment",
+        tag=image_tag(task, arguments),
+        build_args=arguments,
+        labels={
+            "apiary.task": task.name,
+            "apiary.sweep": job.sweep.sweep,
+            BASE: arguments.get(BASE_ARGUMENT, ""),
+        },
+        timeout_s=timeout_s,
+    )
 
 
 def fetch_task(store: Store, task: Task, cache: Path) -> Path:
@@ -75,7 +95,7 @@ def fetch_task(store: Store, task: Task, cache: Path) -> Path:
     try:
         data = store.get(archive_key(task.digest))
     except StoreError as error:
-        raise PhaseError(Cause.STORE_UNAVAILABLE, f"task {task.name}: {error}") from error
+        raise PhaseError(cause_of_store(error), f"task {task.name}: {error}") from error
     scratch = Path(tempfile.mkdtemp(prefix="unpack-", dir=cache))
     try:
         unpack(data, scratch)
@@ -90,6 +110,9 @@ def fetch_task(store: Store, task: Task, cache: Path) -> Path:
     except TaskFolderError as error:
         raise PhaseError(Cause.STORE_UNAVAILABLE, f"task {task.name}: {error}") from error
     except OSError as error:
+        # A copy of a folder gathers its faults into one without an errno.
+        if not isinstance(error, shutil.Error) and not is_disk_full(error):
+            raise
         raise PhaseError(Cause.DISK_FULL, f"task {task.name}: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -19,9 +19,10 @@ from workers.contract.outcome import Cause
 from workers.contract.task import Fixture, Task
 from workers.gateway import AgentAccess, GatewayError, GatewayTrial
 from workers.nostr.attestation import attest
+from workers.nostr.errors import EngramError
 from workers.nostr.keys import Keypair, derive_identity
 from workers.relay import EmbeddedRelay, RelayClient, RelayError
-from workers.trial.errors import PhaseError, deadline
+from workers.trial.errors import PhaseError, cause_of_relay, deadline
 from workers.trial.handoff import RELAY_HOST, Agent, Job, Member, Provisioned, Tools, relay_client
 
 NO_FIXTURE = Fixture(requires_evidence=False)
@@ -40,7 +41,8 @@ async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisione
     """Sets up everything that a trial needs outside its container.
 
     Raises:
-        PhaseError: ``relay_unavailable``, ``provision_failed`` or ``seed_failed``.
+        PhaseError: ``relay_unavailable``, ``provision_failed``, ``seed_failed`` or
+            ``clock_skew``.
     """
     seconds = job.sweep.limits.provision_s
     async with deadline("provision_s", seconds, Cause.PROVISION_FAILED):
@@ -52,7 +54,8 @@ async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisione
             client = await stack.enter_async_context(relay_client(identities.user, socket))
             channel_id = await _channel(job, client, identities, socket)
         except RelayError as error:
-            raise PhaseError(Cause.PROVISION_FAILED, str(error)) from error
+            cause = cause_of_relay(error, Cause.PROVISION_FAILED)
+            raise PhaseError(cause, str(error)) from error
         await _seed_memories(job, identities.agents[0], socket)
     return Provisioned(
         relay=relay,
@@ -105,7 +108,9 @@ def _note_secrets(
 async def _relay(
     job: Job, tools: Tools, stack: AsyncExitStack, owner: Keypair
 ) -> tuple[EmbeddedRelay, Path]:
-    relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=RELAY_HOST)
+    relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=RELAY_HOST, observe=tools.relay_event)
+    tools.relays.add(relay)
+    stack.callback(tools.relays.discard, relay)
     stack.push_async_callback(relay.close)
     socket = tools.sockets / f"{job.lease.attempt[:12]}-{job.try_}.sock"
     try:
@@ -128,7 +133,12 @@ async def _gateway(job: Job, tools: Tools, stack: AsyncExitStack) -> GatewayTria
         for agent_id, entry in condition.agents
     ]
     try:
-        trial = await tools.gateway.open_trial(access, job.folder.ledger)
+        trial = await tools.gateway.open_trial(
+            access,
+            job.folder.ledger,
+            trial_max_cost_usd=condition.trial_budget.max_cost_usd,
+            try_=f"{job.lease.attempt}/{job.try_}",
+        )
     except GatewayError as error:
         raise PhaseError(Cause.PROVISION_FAILED, str(error)) from error
     stack.push_async_callback(trial.close)
@@ -175,8 +185,11 @@ async def _seed_memories(job: Job, orchestrator: Agent, socket: Path) -> None:
         for seed in fixture.memories:
             try:
                 await client.write_memory(seed.slug, seed.value)
-            except RelayError as error:
+            except EngramError as error:
                 raise PhaseError(Cause.SEED_FAILED, f"memory {seed.slug}: {error}") from error
+            except RelayError as error:
+                cause = cause_of_relay(error, Cause.SEED_FAILED)
+                raise PhaseError(cause, f"memory {seed.slug}: {error}") from error
 
 
 def directory_rows(task: Task, members: Mapping[str, Member]) -> tuple[DirectoryRow, ...]:

@@ -7,33 +7,54 @@ are on exit stacks and go in reverse order of acquisition, bounded, on every pat
 from __future__ import annotations
 
 import asyncio
-import errno
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from datetime import UTC, datetime
 
 from workers.container.agent_bundle import AgentBundle
+from workers.container.disk import MIB
 from workers.container.scratch import TRIALS
 from workers.contract.outcome import Cause, Outcome, Phase, outcome_of
-from workers.contract.result import Digests, TryRecord, Usage
-from workers.contract.spec import CellSpec, Lease, SweepSpec
+from workers.contract.result import Digests, TryRecord
+from workers.contract.spec import CellSpec, Lease, Played, SweepSpec, TimeoutMultipliers
 from workers.contract.trial import Commit, Control, TrialEnd, TrialFunction
 from workers.trial import decide
 from workers.trial.collect import EVIDENCE_ERROR_FILE, collect, keep_trail
 from workers.trial.drive import drive
-from workers.trial.errors import PhaseError
+from workers.trial.errors import PhaseError, check_room, is_disk_full
+from workers.trial.facts import Facts
 from workers.trial.files import TrialFolder
-from workers.trial.freeze import freeze
-from workers.trial.handoff import Job, Prepared, Provisioned, Tools, Verified
+from workers.trial.freeze import freeze, named
+from workers.trial.handoff import (
+    Job,
+    Launched,
+    Prepared,
+    Provisioned,
+    Tools,
+    Unverified,
+    Verified,
+)
 from workers.trial.launch import launch
+from workers.trial.limits import with_longer_limits
+from workers.trial.live import LiveLook
+from workers.trial.play import Play
 from workers.trial.prepare import prepare
 from workers.trial.provision import provision
 from workers.trial.seal import SecretFoundError, hash_files, seal
 from workers.trial.secrets import Secrets
 from workers.trial.verify import Verification, verify
+from workers.trial.verify_state import verify_state
+
+UNSTORED = frozenset({Cause.STORE_UNAVAILABLE, Cause.CLOCK_SKEW})
+"""Causes of a try whose files the store did not take."""
 
 
 def make_trial_function(sweep: SweepSpec, tools: Tools, bundle: AgentBundle) -> TrialFunction:
@@ -41,26 +62,11 @@ def make_trial_function(sweep: SweepSpec, tools: Tools, bundle: AgentBundle) -> 
 
     async def run(cell: CellSpec, lease: Lease, control: Control) -> TrialEnd:
         folder = TrialFolder(tools.workspace / TRIALS / f"{lease.attempt}-{lease.epoch}")
+        cell = with_longer_limits(cell, sweep.timeout_multipliers)
         job = Job(sweep=sweep, cell=cell, lease=lease, folder=folder, secrets=Secrets())
         return await _Trial(job, tools, bundle, control).run()
 
     return run
-
-
-@dataclass
-class _Facts:
-    """What the record says beside the outcome; filled as the trial goes."""
-
-    image: str | None = None
-    evidence: str | None = None
-    reward: float | None = None
-    dimensions: dict[str, float] = field(default_factory=dict)
-    usage: Usage = field(default_factory=Usage)
-    silences: tuple[float, ...] = ()
-    oom_events: int = 0
-    leftovers: list[str] = field(default_factory=list)
-    traceback: str | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 class _Trial:
@@ -71,7 +77,7 @@ class _Trial:
         self._tools = tools
         self._bundle = bundle
         self._control = control
-        self._facts = _Facts()
+        self._facts = Facts()
         self._phase = Phase.PREPARE
         self._started_at = _now()
 
@@ -80,7 +86,7 @@ class _Trial:
         outcome = await self._outcome()
         end = await self._sealed(outcome)
         folder = self._job.folder
-        if end.record.cause is Cause.STORE_UNAVAILABLE:
+        if end.record.phase is Phase.SEAL and end.record.cause in UNSTORED:
             # What the store did not take stays on the node's disk: it is the only copy.
             await self._tidy("trial folder", asyncio.to_thread(folder.keep))
         else:
@@ -112,8 +118,9 @@ class _Trial:
             self._write_error(str(error))
             return outcome_of(error.cause, self._phase, error.detail)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_disk_full(error):
                 return self._unclassified(error)
+            self._write_error(str(error))
             return outcome_of(Cause.DISK_FULL, self._phase, str(error))
         except Exception as error:  # noqa: BLE001 - anything else is a bug of ours, and is shown as one
             return self._unclassified(error)
@@ -127,13 +134,34 @@ class _Trial:
         """The eight phases; ``seal`` follows, whatever the outcome."""
         job, tools = self._job, self._tools
         await asyncio.to_thread(job.folder.create)
+        played = job.cell.played(job.sweep.agent)
         async with self._in(Phase.PREPARE):
-            prepared = await prepare(job, tools, self._bundle)
-        self._facts.image = prepared.image
+            prepared = await prepare(job, tools, None if played else self._bundle)
+        self._facts.image, self._facts.pulled = prepared.image, prepared.pulled
+        if played:
+            return await self._without_relay(played, prepared)
         async with self._resources("relay and gateway") as outer:
             async with self._in(Phase.PROVISION):
                 provisioned = await provision(job, tools, outer)
-            return await self._with_relay(prepared, provisioned)
+            with self._shown(provisioned):
+                return await self._with_relay(prepared, provisioned)
+
+    def _shown(self, provisioned: Provisioned) -> AbstractContextManager[None]:
+        """Lets those see the trial who follow it."""
+        showing = self._tools.showing
+        if showing is None:
+            return nullcontext()
+        look = LiveLook(self._job, provisioned, self._tools.node, lambda: self._phase)
+        return showing.of(self._job.lease.attempt, look)
+
+    async def _without_relay(self, played: Played, prepared: Prepared) -> Outcome:
+        """A task's own solution, or nobody, in place of a model."""
+        container = AsyncExitStack()
+        play = Play(played, self._job, prepared, self._tools, self._facts, self._in)
+        try:
+            return await play.walk(self._verification(prepared), container)
+        finally:
+            await self._tidy("container", container.aclose())
 
     async def _with_relay(self, prepared: Prepared, provisioned: Provisioned) -> Outcome:
         job, tools, facts = self._job, self._tools, self._facts
@@ -145,11 +173,15 @@ class _Trial:
             async with self._in(Phase.DRIVE):
                 driven = await drive(job, provisioned, launched)
             facts.silences = driven.silences
+            facts.storage_soft_mb = driven.layer_bytes and -(-driven.layer_bytes // MIB)
             async with self._in(Phase.FREEZE):
                 frozen = await freeze(job, provisioned, launched)
-            facts.oom_events = frozen.oom_events
-            # It is dead: it is removed beside what follows, and waited for below.
-            removal = asyncio.ensure_future(container.aclose())
+            facts.oom_events, facts.freeze = frozen.oom_events, frozen.mode
+            facts.agent_exits = dict(frozen.agent_exits)
+            facts.survivors = named(frozen.survivors)
+            if frozen.exit_state is not None:
+                # It is dead: it is removed beside what follows, and waited for below.
+                removal = asyncio.ensure_future(container.aclose())
             async with self._in(Phase.COLLECT):
                 collected = await collect(job, provisioned, driven)
             facts.evidence = collected.evidence_digest
@@ -159,15 +191,35 @@ class _Trial:
             if settled:
                 return settled
             async with self._in(Phase.VERIFY):
-                verified = await verify(tools.engine, self._verification(prepared))
+                verified = await self._verify(prepared, launched)
+                if isinstance(verified, Unverified):
+                    # A verifier that could not write its word is no fault of the task.
+                    check_room(job.folder.root)
             if isinstance(verified, Verified):
                 facts.reward, facts.dimensions = verified.reward, dict(verified.dimensions)
-            return decide.after_verification(driven, collected, verified)
+            by_state = job.cell.task.freeze != "evidence"
+            return decide.after_verification(
+                driven,
+                collected,
+                verified,
+                by_state=by_state,
+                threshold=job.sweep.pass_threshold,
+                node_oom=decide.killed_for_the_node(frozen),
+            )
         finally:
             await self._tidy("container", removal or container.aclose())
             await self._tidy("gateway", provisioned.gateway.close())
             facts.usage = provisioned.gateway.usage()
-            keep_trail(job, provisioned)
+            facts.log_bytes_dropped = keep_trail(job, provisioned)
+
+    async def _verify(self, prepared: Prepared, launched: Launched) -> Verified | Unverified:
+        job, verification = self._job, self._verification(prepared)
+        if job.cell.task.freeze == "evidence":
+            return await verify(self._tools.engine, verification)
+        self._facts.graded_live = bool(self._facts.survivors)
+        return await verify_state(
+            self._tools.engine, launched.container, verification, job.storage_bytes
+        )
 
     def _verification(self, prepared: Prepared) -> Verification:
         job = self._job
@@ -214,15 +266,24 @@ class _Trial:
         if not step.done():
             step.cancel()
             ran = time.monotonic() - started
-            self._facts.leftovers.append(f"{what}: clock teardown_s fired after {ran:.1f} s")
+            self._facts.leftovers.append(
+                f"{what}: clock teardown_s of {self._job.sweep.limits.teardown_s:g} s fired "
+                f"after {ran:.1f} s"
+            )
         elif step.exception() is not None:
-            self._facts.leftovers.append(f"{what}: {step.exception()}")
+            bound_s = self._job.sweep.limits.teardown_s
+            self._facts.leftovers.append(
+                f"{what}: {step.exception()}; clock teardown_s is {bound_s:g} s"
+            )
 
     def _write_error(self, text: str) -> None:
         """Why there is no evidence, in the try's folder (Buzz harness contract)."""
         folder = self._job.folder
-        if folder.out.is_dir() and not (folder.out / "evidence.json").exists():
-            folder.write(EVIDENCE_ERROR_FILE, f"{text}\n".encode(), self._job.secrets)
+        if folder.out.is_dir() and not (folder.out / "evidence.json").is_file():
+            # The record says the same: where there is no room for it twice, that must not become
+            # the reason.
+            with suppress(OSError):
+                folder.write(EVIDENCE_ERROR_FILE, f"{text}\n".encode(), self._job.secrets)
 
     async def _sealed(self, outcome: Outcome) -> TrialEnd:
         """Seals the try; a store that does not answer changes the outcome."""
@@ -273,8 +334,15 @@ class _Trial:
                 "cause": outcome.cause,
                 "detail": strike(outcome.detail.encode("utf-8", "replace")).decode(),
                 "evidence_refs": outcome.evidence_refs,
+                "probe": job.lease.probe,
+                "endpoint": outcome.provider and outcome.provider.endpoint,
+                "provider": outcome.provider,
                 "reward": facts.reward,
                 "dimensions": facts.dimensions,
+                "pass_threshold": _unless_one(job.sweep.pass_threshold),
+                "timeout_multipliers": job.sweep.timeout_multipliers
+                if job.sweep.timeout_multipliers != TimeoutMultipliers()
+                else None,
                 "started_at": self._started_at,
                 "ended_at": _now(),
                 "phase_seconds": facts.seconds,
@@ -285,16 +353,30 @@ class _Trial:
                     task=task.digest,
                     condition=job.cell.condition.digest,
                     image=facts.image,
+                    pulled=facts.pulled,
                     evidence=facts.evidence,
                 ),
                 "files": files,
                 "leftovers": tuple(facts.leftovers),
                 "silences": facts.silences,
                 "oom_events": facts.oom_events,
+                "agent_exits": facts.agent_exits,
+                "freeze": facts.freeze,
+                "graded_live": facts.graded_live,
+                "survivors": tuple(
+                    strike(each.encode("utf-8", "replace")).decode() for each in facts.survivors
+                ),
+                "log_bytes_dropped": facts.log_bytes_dropped,
+                "storage_soft_mb": facts.storage_soft_mb,
+                "clock_skew_s": self._tools.clock_skew_s(),
                 "traceback": facts.traceback
                 and strike(facts.traceback.encode("utf-8", "replace")).decode(),
             }
         )
+
+
+def _unless_one(threshold: float) -> float | None:
+    return None if threshold == decide.PASS_REWARD else threshold
 
 
 def _now() -> str:

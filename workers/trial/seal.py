@@ -18,7 +18,7 @@ from workers.contract.outcome import Cause, Verdict
 from workers.contract.result import TryRecord, result_key, try_prefix
 from workers.contract.trial import Commit
 from workers.storage.interface import Store, StoreError
-from workers.trial.errors import PhaseError
+from workers.trial.errors import PhaseError, cause_of_store
 from workers.trial.secrets import Secrets
 
 T = TypeVar("T")
@@ -57,43 +57,61 @@ async def seal(
     """Uploads the try, then commits it if it counts and the lease still holds.
 
     Raises:
-        PhaseError: ``store_unavailable``: the store did not take it within ``seconds``.
+        PhaseError: ``store_unavailable`` or ``clock_skew``: the store did not take it within
+            ``seconds``.
     """
-    give_up = time.monotonic() + seconds
+    clock = _Clock(seconds)
     prefix = try_prefix(record.sweep, record.attempt, record.try_)
     for name in sorted(record.files):
-        await _insist(partial(store.put_file, f"{prefix}/{name}", out / name), give_up)
+        await _insist(partial(store.put_file, f"{prefix}/{name}", out / name), clock)
     document = record.to_json().encode() + b"\n"
-    await _insist(lambda: store.put(f"{prefix}/try.json", document), give_up)
+    await _insist(lambda: store.put(f"{prefix}/try.json", document), clock)
     if record.verdict is Verdict.INVALID:
         return Commit.NONE
     if not lease_valid():
-        await _insist(lambda: store.put(f"{prefix}/late.json", document), give_up)
+        await _insist(lambda: store.put(f"{prefix}/late.json", document), clock)
         return Commit.LATE
-    return await _commit(store, record, document, give_up)
+    return await _commit(store, record, document, clock)
 
 
-async def _commit(store: Store, record: TryRecord, document: bytes, give_up: float) -> Commit:
+async def _commit(store: Store, record: TryRecord, document: bytes, clock: _Clock) -> Commit:
     key = result_key(record.sweep, record.attempt)
-    created = await _insist(lambda: store.create(key, document), give_up)
+    created = await _insist(lambda: store.create(key, document), clock)
     if created:
         return Commit.WRITTEN
     # A create whose answer was lost is told "there is one" when it is tried again: look whose.
-    present = await _insist(lambda: store.get(key), give_up)
+    present = await _insist(lambda: store.get(key), clock)
     return Commit.WRITTEN if present == document else Commit.SUPERSEDED
 
 
-async def _insist(call: Callable[[], T], give_up: float) -> T:
+class _Clock:
+    """The time that sealing may take."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._started = time.monotonic()
+
+    def left_s(self) -> float:
+        """Seconds left; below zero once it has passed."""
+        return self._started + self._seconds - time.monotonic()
+
+    def fired(self) -> str:
+        """What it says when it has passed."""
+        ran = time.monotonic() - self._started
+        return f"clock seal_s of {self._seconds:g} s fired after {ran:.1f} s"
+
+
+async def _insist(call: Callable[[], T], clock: _Clock) -> T:
     """Runs a blocking store call until it works or the time is up."""
     pause = FIRST_PAUSE_S
     while True:
-        left = give_up - time.monotonic()
         try:
-            return await asyncio.wait_for(asyncio.to_thread(call), max(left, 0.1))
+            return await asyncio.wait_for(asyncio.to_thread(call), max(clock.left_s(), 0.1))
         except TimeoutError as error:
-            raise PhaseError(Cause.STORE_UNAVAILABLE, "clock seal_s fired") from error
+            raise PhaseError(Cause.STORE_UNAVAILABLE, clock.fired()) from error
         except StoreError as error:
-            if time.monotonic() + pause > give_up:
-                raise PhaseError(Cause.STORE_UNAVAILABLE, str(error)) from error
+            if pause > clock.left_s():
+                detail = f"{error}; {clock.fired()}"
+                raise PhaseError(cause_of_store(error), detail) from error
         await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_S)

@@ -2,14 +2,17 @@
 
 A fresh container of the same image, without network, that sees evidence, stored inputs and
 tests, and nothing else. It knows no relay, so an agent cannot reach the verdict, and grading
-again is the same function on stored files.
+again is the same function on stored files. Tasks that grade their container's state have
+``verify_state`` instead.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +33,7 @@ from workers.trial.secrets import Secrets
 VERIFY_COMMAND = ("bash", "/tests/test.sh")
 EVIDENCE_NAME = "buzz-evidence.json"
 REWARD_BYTES = 64 * 1024
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 DETAILS_BYTES = 1024 * 1024
 INPUT_BYTES = 1024 * 1024
 GRACE_S = 60.0
@@ -90,7 +94,7 @@ async def _run(engine: Engine, verification: Verification) -> Verified | Unverif
     try:
         state, output = await engine.run_once(_spec(verification, seconds), seconds)
     except ContainerTimeoutError as error:
-        return Unverified(Cause.VERIFIER_TIMEOUT, str(error))
+        return Unverified(Cause.VERIFIER_TIMEOUT, f"clock verifier.timeout_sec fired: {error}")
     except ContainerError as error:
         return Unverified(Cause.VERIFIER_SETUP, str(error))
     folder.write("logs/verifier/output.log", output.encode(), verification.secrets)
@@ -107,7 +111,10 @@ def _spec(verification: Verification, seconds: float) -> ContainerSpec:
             **verification.labels,
             "apiary.expires": str(int(time.time() + seconds + GRACE_S)),
         },
-        environment={"PYTHONDONTWRITEBYTECODE": "1"},
+        environment={
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **verification.task.config.verifier.env,
+        },
         mounts=(
             Mount(verification.tests, "/tests"),
             Mount(folder.artifacts, "/logs/artifacts"),
@@ -117,17 +124,13 @@ def _spec(verification: Verification, seconds: float) -> ContainerSpec:
         network="none",
         cpus=environment.cpus,
         memory_mb=environment.memory_mb,
+        storage_mb=environment.storage_mb,
     )
 
 
 def _word(verification: Verification, state: ExitState, output: str) -> Verified | Unverified:
     folder = verification.folder
-    try:
-        details = read_guarded(folder.verifier_logs / "details.json", DETAILS_BYTES)
-        folder.write("details.json", details, verification.secrets)
-    except (FileNotFoundError, UnsafeFileError):
-        # Details explain a reward and decide nothing; a verifier without them is still heard.
-        details = b""
+    keep_details(verification)
     if state.exit_code != 0:
         return Unverified(
             Cause.VERIFIER_CRASH,
@@ -143,8 +146,33 @@ def _word(verification: Verification, state: ExitState, output: str) -> Verified
     return read_reward(data)
 
 
-def read_reward(data: bytes) -> Verified | Unverified:
-    """Reads a ``reward.json``: one flat object of finite numbers with ``reward`` among them."""
+def keep_details(verification: Verification) -> None:
+    """Keeps what explains a reward; it decides nothing, and a verifier may leave none."""
+    folder = verification.folder
+    with suppress(FileNotFoundError, UnsafeFileError):
+        details = read_guarded(folder.verifier_logs / "details.json", DETAILS_BYTES)
+        folder.write("details.json", details, verification.secrets)
+
+
+def read_reward_text(data: bytes) -> Verified | Unverified:
+    """Reads a ``reward.txt``: one finite number from 0 to 1 in decimal digits."""
+    text = data.decode("utf-8", "replace").strip()
+    if not _DECIMAL.fullmatch(text):
+        return Unverified(Cause.REWARD_MALFORMED, f"reward.txt is not a number: {text[:80]!r}")
+    reward = float(text)
+    if not 0.0 <= reward <= 1.0:
+        return Unverified(Cause.REWARD_MALFORMED, f"reward {text[:80]} is not between 0 and 1")
+    return Verified(reward=reward, dimensions={})
+
+
+def read_reward(data: bytes, *, several: bool = False) -> Verified | Unverified:
+    """Reads a ``reward.json``: one flat object of finite numbers with ``reward`` among them.
+
+    Args:
+        data: the file.
+        several: there need be none called ``reward``, as in Harbor: the least of them counts,
+            so that a pass is a pass in all of them.
+    """
     try:
         told = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -158,7 +186,8 @@ def read_reward(data: bytes) -> Verified | Unverified:
         if (isinstance(value, int) and abs(value) > 10**15) or not math.isfinite(value):
             return Unverified(Cause.REWARD_MALFORMED, f"{name[:80]!r} is not a finite number")
         numbers[name] = float(value)
-    reward = numbers.pop("reward", None)
+    least = min(numbers.values(), default=None) if several else None
+    reward = numbers.pop("reward", least)
     if reward is None:
         return Unverified(Cause.REWARD_MALFORMED, "reward.json has no 'reward'")
     if not 0.0 <= reward <= 1.0:

@@ -10,9 +10,10 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import tempfile
 import textwrap
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from aiohttp import web
 
+from scheduler.manifest import load_task
 from tests.base_image import base_image
 from workers.container.agent_bundle import AgentBundle
 from workers.container.docker import DockerEngine
@@ -32,6 +34,7 @@ from workers.contract.task import Fixture, Task, TaskConfig
 from workers.contract.task_folder import archive_key, digest_of, pack
 from workers.contract.trial import TrialEnd
 from workers.gateway import Gateway
+from workers.showing import Showing
 from workers.storage import open_store
 from workers.storage.interface import Store
 from workers.trial.handoff import Tools
@@ -44,6 +47,8 @@ Reply = Callable[[dict[str, Any]], web.StreamResponse] | str
 
 BUNDLES = Path(".apiary/test-node").absolute()
 """Shared by the tests of a checkout: preparing an agent's files takes a container and seconds."""
+
+DOCKERFILE = "ARG BASE_IMAGE=python:3.12-slim-bookworm\nFROM ${BASE_IMAGE}\nWORKDIR /app\n"
 
 PASSING = textwrap.dedent(
     """\
@@ -85,9 +90,12 @@ class Stage:
     store: Store
     store_folder: Path
     workspace: Path
+    sockets: Path
     engine: DockerEngine
     control: StageControl
     requests: list[dict[str, Any]]
+    showing: Showing
+    """Where its trials can be followed."""
 
     async def trial(self, index: int = 0) -> TrialEnd:
         """Runs one try to its end."""
@@ -134,19 +142,26 @@ def _completion(message: dict[str, Any], finish: str) -> dict[str, Any]:
     }
 
 
-def write_task(folder: Path, verifier: str, test_sh: str | None = None) -> None:
+def write_task(
+    folder: Path, verifier: str, test_sh: str | None = None, dockerfile: str = DOCKERFILE
+) -> None:
     """A small Buzz-native task of the test's own."""
     (folder / "environment").mkdir(parents=True)
     (folder / "tests").mkdir()
-    (folder / "environment" / "Dockerfile").write_text(
-        "ARG BASE_IMAGE=python:3.12-slim-bookworm\nFROM ${BASE_IMAGE}\nWORKDIR /app\n"
-    )
+    (folder / "environment" / "Dockerfile").write_text(dockerfile)
     (folder / "tests" / "test.sh").write_text(test_sh or "python3 -B /tests/verify.py\n")
     (folder / "tests" / "verify.py").write_text(verifier)
     (folder / "instruction.md").write_text("Say something.\n")
 
 
-def make_task(folder: Path, kit: Path, agent_s: float, verifier_s: float) -> Task:
+def make_task(
+    folder: Path,
+    kit: Path,
+    agent_s: float,
+    verifier_s: float,
+    fixture: Fixture | None = None,
+    environment: dict[str, int] | None = None,
+) -> Task:
     """The task of a folder."""
     config = {
         "schema_version": "1.3",
@@ -158,17 +173,17 @@ def make_task(folder: Path, kit: Path, agent_s: float, verifier_s: float) -> Tas
         },
         "agent": {"timeout_sec": agent_s},
         "verifier": {"timeout_sec": verifier_s},
-        "environment": {"memory_mb": 256, "storage_mb": 256},
+        "environment": {"memory_mb": 256, "storage_mb": 256, **(environment or {})},
     }
     return Task(
         digest=digest_of(folder, kit),
         config=TaskConfig.from_json(json.dumps(config), "task.toml"),
         instruction=(folder / "instruction.md").read_text(),
-        fixture=Fixture(),
+        fixture=fixture or Fixture(),
     )
 
 
-def make_condition() -> Condition:
+def make_condition(budget: dict[str, float] | None = None) -> Condition:
     """A solo condition on the test's endpoint."""
     document = {
         "condition": "stage",
@@ -182,6 +197,7 @@ def make_condition() -> Condition:
                 "model_revision": "1",
                 "prompt": {"path": "p.md", "sha256": sha256_hex(PERSONA.encode())},
                 "generation": {"max_output_tokens": 100, "context_window_tokens": 10000},
+                "budget": budget or {},
             }
         ],
         "prices": {
@@ -232,38 +248,62 @@ async def stage(
     agent_s: float = 60.0,
     verifier_s: float = 30.0,
     store: Store | None = None,
+    dockerfile: str = DOCKERFILE,
+    fixture: Fixture | None = None,
+    environment: dict[str, int] | None = None,
+    budget: dict[str, float] | None = None,
+    endpoint: Endpoint | None = None,
+    engine_class: type[DockerEngine] = DockerEngine,
+    workspace: Path | None = None,
+    source: Path | None = None,
+    agent: str = "reference",
+    spec: Mapping[str, Any] | None = None,
     **limits: float,
 ) -> AsyncIterator[Stage]:
     """Opens the tools, and checks at the end that no container of ours is left."""
     folder, kit = tmp_path / "small", tmp_path / "kit"
-    write_task(folder, verifier, test_sh)
+    if source is None:
+        write_task(folder, verifier, test_sh, dockerfile)
+    else:
+        shutil.copytree(source, folder)
     kit.mkdir()
     (kit / "__init__.py").write_text("")
     store = store or open_store(f"file://{tmp_path}/store")
-    task = make_task(folder, kit, agent_s, verifier_s)
-    store.put(archive_key(task.digest), pack(folder, kit))
-    condition = make_condition()
+    task = (
+        make_task(folder, kit, agent_s, verifier_s, fixture, environment)
+        if source is None
+        else load_task(folder, kit)
+    )
+    await asyncio.to_thread(store.put, archive_key(task.digest), pack(folder, kit))
+    condition = make_condition(budget)
+    workspace = workspace or tmp_path / "work"
     requests: list[dict[str, Any]] = []
     node = f"stage-{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="apiary-") as sockets:
         async with _model(list(replies), requests) as base_url:
-            endpoints = {"test-model": Endpoint(provider="scripted", base_url=base_url)}
+            endpoints = {"test-model": endpoint or Endpoint(provider="scripted", base_url=base_url)}
             sweep = SweepSpec(
                 sweep=f"stage-{os.urandom(4).hex()}",
                 store=store.url,
-                agent="reference",
+                agent=agent,
                 relay="embedded",
                 network="sealed",
                 base_image=base_image(),
                 seed=1,
                 limits=Limits.model_validate(limits),
                 endpoints=endpoints,
+                **(spec or {}),
             )
-            engine = await DockerEngine.open(node)
+            engine = await engine_class.open(node)
             try:
-                async with Gateway(endpoints, {}) as gateway:
+                async with (
+                    Gateway(endpoints, {}) as gateway,
+                    Showing(store, sweep.sweep, pause_s=0.05) as showing,
+                ):
                     bundle = AgentBundle(engine, BUNDLES, {})
-                    tools = Tools(engine, gateway, store, node, tmp_path / "work", Path(sockets))
+                    tools = Tools(
+                        engine, gateway, store, node, workspace, Path(sockets), showing=showing
+                    )
                     yield Stage(
                         run=make_trial_function(sweep, tools, bundle),
                         cell=CellSpec(
@@ -275,10 +315,12 @@ async def stage(
                         sweep=sweep,
                         store=store,
                         store_folder=tmp_path / "store",
-                        workspace=tmp_path / "work",
+                        workspace=workspace,
+                        sockets=Path(sockets),
                         engine=engine,
                         control=StageControl(),
                         requests=requests,
+                        showing=showing,
                     )
             finally:
                 await engine.close()

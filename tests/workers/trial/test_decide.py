@@ -9,15 +9,21 @@ import pytest
 from tests.workers.trial.builders import TASK_EVENT, USER, evidence, message
 from workers.container.interface import ExitState
 from workers.contract.evidence import Evidence
-from workers.contract.outcome import Blame, Cause, Verdict
+from workers.contract.outcome import Blame, Cause, ProviderFailure, Verdict
 from workers.gateway import CallResult, LedgerLine
 from workers.nostr.event import Event
 from workers.nostr.keys import Keypair
-from workers.trial.decide import after_verification, before_verification
+from workers.trial.decide import (
+    after_verification,
+    before_verification,
+    killed_for_the_node,
+)
 from workers.trial.handoff import Collected, Driven, Ending, Frozen, Unverified, Verified
 
 PASSED = Verified(reward=1.0, dimensions={})
 FAILED = Verified(reward=0.0, dimensions={"everything": 1.0})
+LOST = Cause.CONTAINER_LOST
+KILLED = ExitState(137, False)
 SILENT = evidence(message(TASK_EVENT, USER))
 
 
@@ -34,16 +40,32 @@ def driven(ending: Ending = Ending.TURN_ENDED, seconds: float = 10.0) -> Driven:
     )
 
 
-def frozen(oom_events: int = 0, **exits: int | None) -> Frozen:
-    return Frozen(exit_state=ExitState(137, False), oom_events=oom_events, agent_exits=exits)
+def frozen(
+    oom_events: int = 0,
+    *,
+    exit_state: ExitState = KILLED,
+    limit_reached: bool = True,
+    **exits: int | None,
+) -> Frozen:
+    return Frozen(exit_state, oom_events, agent_exits=exits, limit_reached=limit_reached)
 
 
 def line(
-    number: int, result: CallResult, started_s: float = 1.0, seconds: float = 1.0
+    number: int,
+    result: CallResult,
+    started_s: float = 1.0,
+    seconds: float = 1.0,
+    *,
+    agent: str = "solo-1",
+    forwarded: bool = True,
 ) -> LedgerLine:
     values: dict[str, Any] = dict.fromkeys(LedgerLine.model_fields)
     values.update(
         request=number,
+        agent=agent,
+        waited_s=0.0 if forwarded else seconds,
+        held_s=0.0 if forwarded else seconds,
+        forwarded=forwarded,
         endpoint="e",
         started_s=started_s,
         seconds=seconds,
@@ -67,6 +89,14 @@ def collected(*ledger: LedgerLine, record: Evidence | None = None, unsound: str 
         (Ending.CONTAINER_ENDED, frozen(1), Cause.AGENT_OOM),
         (Ending.AGENT_EXITED, frozen(solo=0), Cause.AGENT_DIED),
         (Ending.AGENT_EXITED, frozen(1, solo=137), Cause.AGENT_OOM),
+        # A child had no memory, and the end came later in another way.
+        (Ending.AGENT_EXITED, frozen(1, solo=1), Cause.AGENT_DIED),
+        (Ending.AGENT_EXITED, frozen(1, solo=143), Cause.AGENT_DIED),
+        (Ending.CONTAINER_ENDED, frozen(1, exit_state=ExitState(137, True, True)), LOST),
+        (Ending.CONTAINER_ENDED, frozen(1, exit_state=ExitState(124, True)), LOST),
+        # Its own limit was never reached: the node's was.
+        (Ending.AGENT_EXITED, frozen(1, limit_reached=False, solo=137), Cause.NODE_OOM),
+        (Ending.CONTAINER_ENDED, frozen(1, limit_reached=False), Cause.NODE_OOM),
     ],
 )
 def test_a_death_is_judged_by_its_counters(ending: Ending, ice: Frozen, cause: Cause) -> None:
@@ -142,6 +172,78 @@ def test_a_model_that_thinks_into_the_deadline_is_slow_and_not_down() -> None:
     )
 
 
+@pytest.mark.parametrize(("started_s", "cause"), [(2.0, Cause.PROVIDER_UNREACHABLE), (200.0, None)])
+def test_a_first_request_without_a_word_counts_by_how_long_it_was_waited_for(
+    started_s: float, cause: Cause | None
+) -> None:
+    ledger = (line(1, CallResult.CUT, started_s, 302.0 - started_s),)
+    outcome = before_verification(
+        driven(Ending.TIMEOUT, 300.0), frozen(), collected(*ledger), "solo-1"
+    )
+    assert (outcome and outcome.cause) is cause
+
+
+@pytest.mark.parametrize(
+    ("first", "cause"),
+    [(CallResult.OK, None), (CallResult.CLIENT_ERROR, Cause.PROVIDER_MALFORMED)],
+)
+def test_what_is_refused_before_the_first_answer_is_not_the_models(
+    first: CallResult, cause: Cause | None
+) -> None:
+    ledger = (line(1, first, 1.0), line(2, CallResult.CLIENT_ERROR, 5.0))
+    outcome = before_verification(
+        driven(Ending.TURN_FAILED), frozen(), collected(*ledger), "solo-1"
+    )
+    assert (outcome and outcome.cause) is cause
+
+
+@pytest.mark.parametrize("ended_s", [302.0, 250.0])
+def test_a_request_that_was_never_let_go_is_no_model_that_thinks(ended_s: float) -> None:
+    seconds = ended_s - 2.0
+    ledger = (
+        line(1, CallResult.OK, 1.0, 0.5),
+        line(2, CallResult.CUT, 2.0, seconds, forwarded=False),
+    )
+    outcome = before_verification(
+        driven(Ending.TIMEOUT, 300.0), frozen(), collected(*ledger), "solo-1"
+    )
+    assert outcome is not None
+    assert outcome.cause is Cause.RATE_LIMITED
+
+
+def test_the_figures_of_a_provider_stand_in_fields() -> None:
+    ledger = (line(1, CallResult.OK, 1.0), line(2, CallResult.PROVIDER_5XX, 5.0, 2.0))
+    outcome = before_verification(driven(), frozen(), collected(*ledger), "solo-1")
+    assert outcome is not None
+    assert outcome.provider == ProviderFailure(
+        endpoint="e", failures=1, last_status=None, since_last_s=4.0, share=0.2
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "cause"),
+    [(Ending.TIMEOUT, Cause.PROVIDER_5XX), (Ending.DONE, None)],
+)
+def test_a_teammates_provider_counts_where_the_orchestrator_came_to_no_end(
+    ending: Ending, cause: Cause | None
+) -> None:
+    ledger = (
+        line(1, CallResult.OK, 2.0, agent="lead-1"),
+        line(2, CallResult.PROVIDER_5XX, 3.0, agent="helper-1"),
+        line(3, CallResult.OK, 9.0, agent="lead-1"),
+    )
+    outcome = before_verification(driven(ending), frozen(), collected(*ledger), "lead-1")
+    assert (outcome and outcome.cause) is cause
+
+
+def test_requests_without_a_token_of_the_trial_clear_no_provider() -> None:
+    stranger = line(2, CallResult.REFUSED_TOKEN, 10.0).model_copy(update={"agent": None})
+    ledger = (line(1, CallResult.PROVIDER_5XX, 9.0), stranger)
+    outcome = before_verification(driven(), frozen(), collected(*ledger), "solo-1")
+    assert outcome is not None
+    assert outcome.cause is Cause.PROVIDER_5XX
+
+
 def test_what_our_freeze_cut_says_nothing_of_the_provider() -> None:
     ledger = (line(1, CallResult.RATE_LIMITED, 9.0), line(2, CallResult.CUT, 10.0))
     outcome = before_verification(driven(), frozen(), collected(*ledger), "solo-1")
@@ -183,7 +285,7 @@ def test_a_verifier_without_a_word_is_the_task() -> None:
         (Ending.TURN_ENDED, collected(record=SILENT), Cause.NO_REPLY),
         (Ending.STOPPED, collected(record=SILENT), Cause.AGENT_STOPPED),
         (Ending.TURN_FAILED, collected(), Cause.AGENT_STOPPED),
-        (Ending.LOGS_FULL, collected(), Cause.AGENT_STOPPED),
+        (Ending.STORAGE_FULL, collected(), Cause.AGENT_STOPPED),
         (
             Ending.TURN_FAILED,
             collected(line(1, CallResult.REFUSED_BUDGET)),
@@ -196,6 +298,25 @@ def test_the_first_cause_of_a_fail_that_holds(
 ) -> None:
     outcome = after_verification(driven(ending), facts, FAILED)
     assert (outcome.cause, outcome.blame) == (cause, Blame.MODEL)
+
+
+@pytest.mark.parametrize(
+    ("ending", "verified", "cause"),
+    [
+        (Ending.TURN_ENDED, PASSED, Cause.NONE),
+        (Ending.TURN_ENDED, FAILED, Cause.NODE_OOM),
+        (Ending.TIMEOUT, PASSED, Cause.NODE_OOM),
+        (Ending.TURN_ENDED, Unverified(Cause.REWARD_MISSING, "none"), Cause.REWARD_MISSING),
+    ],
+)
+def test_a_fail_beside_a_node_without_memory_is_not_the_models(
+    ending: Ending, verified: Verified | Unverified, cause: Cause
+) -> None:
+    ice = frozen(1, limit_reached=False)
+    outcome = after_verification(
+        driven(ending), collected(), verified, node_oom=killed_for_the_node(ice)
+    )
+    assert outcome.cause is cause
 
 
 def test_dimensions_decide_nothing() -> None:

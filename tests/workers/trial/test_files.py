@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from workers.container.disk import LEAST_BYTES, used_bytes
 from workers.container.ownership import this_process
 from workers.container.scratch import OWNER_FILE
 from workers.trial.files import (
-    LEAST_BYTES,
     LogTail,
     TrialFolder,
     UnsafeFileError,
     read_guarded,
     read_head_and_tail,
-    used_bytes,
 )
 from workers.trial.secrets import Secrets
 
@@ -56,7 +55,29 @@ def test_a_large_log_keeps_head_and_tail(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"first" + b"." * 1000 + b"last!")
     kept = read_head_and_tail(path, 10)
-    assert kept == b"first\n[1000 bytes left out]\nlast!"
+    assert kept == (b"first\n[1000 bytes left out]\nlast!", 1000)
+    assert read_head_and_tail(path, 1010) == (path.read_bytes(), 0)
+
+
+def test_a_log_is_kept_as_its_bytes_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(bytes(range(256)) * 3)
+    assert read_head_and_tail(path, 10_000).data == path.read_bytes()
+    kept = read_head_and_tail(path, 20)
+    assert kept.data == bytes(range(10)) + b"\n[748 bytes left out]\n" + bytes(range(246, 256))
+
+
+def test_a_tail_leaps_over_a_hole_of_a_terabyte(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    tail = LogTail(path)
+    path.write_bytes(b"one\n")
+    assert tail.lines() == ["one"]
+    os.truncate(path, 1 << 40)
+    assert tail.lines() == []
+    with path.open("ab") as stream:
+        stream.write(b"\ntwo\n")
+    assert tail.lines()[-1] == "two"
+    assert tail.offset == (1 << 40) + 5
 
 
 def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
@@ -78,6 +99,20 @@ def test_a_line_without_end_does_not_grow_without_bound(tmp_path: Path) -> None:
     lines = [line for _ in range(20) for line in tail.lines()]
     assert lines[-1] == "marker"
     assert max(map(len, lines)) <= 2000
+
+
+def test_only_lines_with_certain_words_are_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    tail = LogTail(path, max_step=64, words=(b"turn", b"steer"))
+    text = "".join(f"noise {n}\nturn {n} and turn\n" for n in range(50)) + "steer\nlast turn"
+    path.write_text(text)
+    lines = tail.lines()
+    while tail.behind or tail.moved:
+        lines += tail.lines()
+    assert lines == [*(f"turn {n} and turn" for n in range(50)), "steer"]
+    with path.open("a") as stream:
+        stream.write(" ends\n")
+    assert tail.lines() == ["last turn ends"]
 
 
 def test_writes_strike_secrets_out(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from tests.workers.trial.stage import PASSING, Reply, Stage, stage
 from workers.contract.outcome import Blame, Cause, Phase, Verdict
 from workers.contract.result import TryRecord, result_key
 from workers.contract.trial import Commit, TrialEnd
-from workers.storage import open_store
-from workers.storage.interface import StoreError
 
 pytestmark = pytest.mark.docker
 
@@ -100,25 +98,6 @@ def test_no_secret_reaches_the_store_whatever_the_agent_prints(tmp_path: Path) -
     assert end.record.verdict is not Verdict.INVALID
 
 
-def test_a_killed_container_is_lost_and_is_the_harness(tmp_path: Path) -> None:
-    async def go() -> TrialEnd:
-        async with stage(tmp_path, "sleep 60") as here:
-            trial = asyncio.ensure_future(here.trial())
-            await asyncio.wait_for(here.control.reached[Phase.DRIVE].wait(), 60)
-            await asyncio.to_thread(kill_containers_of, here.sweep.sweep)
-            return await asyncio.wait_for(trial, 60)
-
-    end = asyncio.run(go())
-    assert (end.record.blame, end.record.cause) == (Blame.HARNESS, Cause.CONTAINER_LOST)
-    assert end.commit is Commit.NONE
-    assert "logs/agents/solo-1.stdout.log" in end.record.files
-
-
-def test_an_agent_that_ends_by_itself_died(tmp_path: Path) -> None:
-    end, _ = run_trial(tmp_path, "kill -9 $PPID")
-    assert (end.record.blame, end.record.cause) == (Blame.HARNESS, Cause.AGENT_DIED)
-
-
 def test_the_deadline_is_a_fail_and_names_its_clock(tmp_path: Path) -> None:
     end, _ = run_trial(tmp_path, f"{SAY}; sleep 60", agent_s=3.0)
     record = end.record
@@ -140,40 +119,6 @@ def test_an_operator_who_stops_gets_an_invalid_try_and_no_rubbish(tmp_path: Path
     assert (end.record.blame, end.record.cause) == (Blame.OPERATOR, Cause.CANCELLED)
     assert "buzz/buzz-evidence-error.txt" in end.record.files
     assert left_of(sweep) == []
-
-
-@pytest.mark.parametrize(
-    ("test_sh", "cause"),
-    [
-        ("exit 3\n", Cause.VERIFIER_CRASH),
-        ("true\n", Cause.REWARD_MISSING),
-        ("echo nonsense > /logs/verifier/reward.json\n", Cause.REWARD_MALFORMED),
-        ("ln -s /etc/passwd /logs/verifier/reward.json\n", Cause.REWARD_MALFORMED),
-        ("mkfifo /logs/verifier/reward.json\n", Cause.REWARD_MALFORMED),
-        ("sleep 60\n", Cause.VERIFIER_TIMEOUT),
-    ],
-)
-def test_a_verifier_without_a_word_is_the_tasks_fault(
-    tmp_path: Path, test_sh: str, cause: Cause
-) -> None:
-    end, _ = run_trial(tmp_path, SAY, test_sh=test_sh, verifier_s=2.0)
-    assert (end.record.verdict, end.record.cause) == (Verdict.INVALID, cause)
-    assert end.record.blame is Blame.TASK
-
-
-def test_a_provider_that_is_down_is_the_providers_fault(tmp_path: Path) -> None:
-    def down(_body: dict[str, object]) -> web.StreamResponse:
-        return web.json_response({"error": {"message": "overloaded"}}, status=503)
-
-    end, _ = run_trial(tmp_path, *[down] * 9)
-    assert (end.record.blame, end.record.cause) == (Blame.PROVIDER, Cause.PROVIDER_5XX)
-
-
-def test_a_process_out_of_memory_that_is_not_the_agent_is_no_cause(tmp_path: Path) -> None:
-    eat = "python3 -c 'b = bytearray(10**9)'; " + SAY
-    end, _ = run_trial(tmp_path, eat)
-    assert end.record.verdict is Verdict.PASS
-    assert end.record.oom_events >= 1
 
 
 def test_whatever_an_agent_makes_of_its_log_folder_nothing_stays_on_the_node(
@@ -216,33 +161,3 @@ def test_the_second_try_of_a_committed_attempt_is_superseded(tmp_path: Path) -> 
 
     end = asyncio.run(go())
     assert end.commit is Commit.SUPERSEDED
-
-
-class BrokenStore:
-    """A store that stops taking anything once a trial has its task."""
-
-    def __init__(self, folder: Path) -> None:
-        self._real = open_store(f"file://{folder}")
-        self.url = self._real.url
-        self.broken = False
-
-    def __getattr__(self, name: str) -> object:
-        if self.broken and name in ("put", "put_file", "create"):
-            return self._refuse
-        return getattr(self._real, name)
-
-    def _refuse(self, key: str, *_: object) -> None:
-        raise StoreError(f"write {key}: the disk is gone")
-
-
-def test_a_store_that_is_gone_keeps_the_try_on_the_node(tmp_path: Path) -> None:
-    store = BrokenStore(tmp_path / "store")
-
-    async def go() -> tuple[TrialEnd, Path]:
-        async with stage(tmp_path, SAY, store=store, seal_s=1.0) as here:  # type: ignore[arg-type]
-            store.broken = True
-            return await here.trial(), here.workspace
-
-    end, workspace = asyncio.run(go())
-    assert (end.record.blame, end.record.cause) == (Blame.HARNESS, Cause.STORE_UNAVAILABLE)
-    assert list((workspace / "trials").glob("*/out/evidence.json"))

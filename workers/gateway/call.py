@@ -4,78 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from workers.contract.endpoint import Dialect, Endpoint
+from workers.contract.budget import Spending
+from workers.contract.endpoint import Dialect
+from workers.gateway.account import Credentials
+from workers.gateway.desk import Desk, Permit, Seat
 from workers.gateway.errors import UpstreamError
 from workers.gateway.headers import response_headers, retry_of, token_of, upstream_headers
-from workers.gateway.ledger import REFUSALS, CallResult, Ledger, LedgerLine
+from workers.gateway.ledger import REFUSALS, CallResult, LedgerLine
 from workers.gateway.limits import GatewayLimits
-from workers.gateway.meter import AgentAccess, Charge, Meter, cost_usd, most, spent
+from workers.gateway.meter import Charge, cost_usd, most, spent, uncached_cost_usd
 from workers.gateway.reading import Tokens
 from workers.gateway.refusal import (
     Refusal,
     budget_refusal,
     refusal_body,
     route_refusal,
+    sweep_budget_refusal,
     token_refusal,
     unreachable_refusal,
 )
 from workers.gateway.route import (
     Asked,
     dialect_of,
-    model_of,
     read_request,
     result_of_status,
     upstream_url,
 )
-from workers.gateway.secret import Scrubber, Secret, scrub
-from workers.gateway.upstream import Answer, Upstream
+from workers.gateway.secret import Scrubber, scrub
+from workers.gateway.stream_usage import UsageHider, with_usage
+from workers.gateway.upstream import Answer
 from workers.gateway.usage import UsageReader
 
 _NOTHING = Tokens(0, 0, 0)
 _UNBILLED = frozenset({CallResult.RATE_LIMITED, CallResult.PROVIDER_AUTH, CallResult.CLIENT_ERROR})
 """A provider's refusals before any work; what a 5xx has cost is unknown."""
-
-
-@dataclass(frozen=True)
-class Seat:
-    """An agent's place at the gateway."""
-
-    access: AgentAccess
-    endpoint: Endpoint
-    key: Secret | None = field(repr=False)
-    meters: tuple[tuple[str, Meter], ...]
-    """The budgets that bind it, each with its owner's name."""
-
-    @property
-    def model(self) -> str:
-        """The model name that its requests must carry."""
-        return model_of(self.access.endpoint, self.endpoint)
-
-
-class Desk:
-    """What the requests of a trial share."""
-
-    def __init__(
-        self,
-        seats: Mapping[str, Seat],
-        ledger: Ledger,
-        upstream: Upstream,
-        limits: GatewayLimits,
-    ) -> None:
-        self.seats = seats
-        """By token."""
-        self.ledger = ledger
-        self.upstream = upstream
-        self.limits = limits
-        self.opened = self.last_activity = time.monotonic()
-        self.requests = 0
-        self.refusals = 0
 
 
 class Call:
@@ -97,6 +63,11 @@ class Call:
         self._tokens = _NOTHING
         self._finish: str | None = None
         self._assumed: Charge | None = None
+        self._counted = False
+        """Whether the sweep's budget counts it as a call."""
+        self._forwarded_at: float | None = None
+        self._held: tuple[float, float | None] | None = None
+        """From when to when it waited for a permit; null: it still does."""
         self._noted = False
 
     async def answer(self) -> web.StreamResponse:
@@ -105,11 +76,24 @@ class Call:
             admitted = await self._admit()
             if isinstance(admitted, Refusal):
                 return await self._refuse(admitted)
-            return await self._forward(*admitted)
+            seat, asked, body, assumed = admitted
+            why = await self._desk.purse.admit(self._desk.try_)
+            if why is not None:
+                return await self._refuse(sweep_budget_refusal(why))
+            self._counted = True
+            who = f"{self._desk.try_}/{seat.access.agent}"
+            arrived = time.monotonic()
+            self._held = (arrived, None)
+            async with self._desk.permits.permit(seat.account, assumed, who) as permit:
+                self._held = (arrived, time.monotonic())
+                try:
+                    return await self._forward(seat, asked, body, permit)
+                finally:
+                    permit.used(self._tokens.input, self._tokens.output)
         finally:
-            self._note()
+            self.note()
 
-    async def _admit(self) -> tuple[Seat, Asked, bytes] | Refusal:
+    async def _admit(self) -> tuple[Seat, Asked, bytes, Charge] | Refusal:
         seat = self._seat = self._desk.seats.get(token_of(self._headers) or "")
         if seat is None:
             return token_refusal()
@@ -131,10 +115,14 @@ class Call:
         for _, meter in seat.meters:
             meter.hold(self._number, assumed)
         self._asked, self._assumed = asked, assumed
-        return seat, asked, body
+        return seat, asked, body, assumed
 
     async def _read_body(self) -> bytes | Refusal:
         limits = self._desk.limits
+        if self._request.headers.get("Expect", "").lower() == "100-continue":
+            # RFC 9110 §10.1.1; said only to whom has a token.
+            await self._request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._request.writer.output_size = 0
         body = bytearray()
         try:
             async with asyncio.timeout(limits.body_s):
@@ -148,49 +136,76 @@ class Call:
             return route_refusal(400, "the body broke off")
         return bytes(body)
 
-    async def _forward(self, seat: Seat, asked: Asked, body: bytes) -> web.StreamResponse:
-        url = upstream_url(seat.endpoint, asked.dialect, self._request.rel_url.raw_query_string)
-        headers = upstream_headers(self._headers, seat.endpoint.provider, seat.key)
+    async def _forward(
+        self, seat: Seat, asked: Asked, body: bytes, permit: Permit
+    ) -> web.StreamResponse:
+        account = seat.account
+        endpoint = account.endpoint
+        url = upstream_url(endpoint, asked.dialect, self._request.rel_url.raw_query_string)
+        credentials = account.credentials()
+        headers = upstream_headers(self._headers, endpoint, credentials.key, credentials.headers)
+        asking = None
+        if endpoint.stream_usage and asked.streamed and asked.dialect == "chat":
+            asking = with_usage(body)
         self._tokens = Tokens()
+        self._forwarded_at = time.monotonic()
+        status: int | None = None
         try:
-            async with self._desk.upstream.post(url, headers, body) as answer:
-                self._status = answer.status
+            async with self._desk.upstream.post(url, headers, asking or body, account) as answer:
+                status = self._status = answer.status
+                permit.answered(status, answer.headers)
                 if (answer.length or 0) > self._desk.limits.response_bytes:
                     return await self._refuse(_too_long(self._desk.limits))
-                return await self._pass_on(seat, asked, answer)
+                hider = UsageHider() if asking is not None and answer.is_stream else None
+                return await self._pass_on(asked, answer, credentials, hider)
         except UpstreamError as error:
+            if status is None:
+                permit.answered(None, [])
             return await self._refuse(unreachable_refusal(str(error)))
 
-    async def _pass_on(self, seat: Seat, asked: Asked, answer: Answer) -> web.StreamResponse:
+    async def _pass_on(
+        self, asked: Asked, answer: Answer, credentials: Credentials, hider: UsageHider | None
+    ) -> web.StreamResponse:
         """Hands the answer to the agent as it comes, reading its usage beside it."""
-        reason = scrub(answer.reason or "", seat.key) or None
+        secrets = credentials.secrets
+        reason = scrub(answer.reason or "", secrets) or None
         response = web.StreamResponse(status=answer.status, reason=reason)
-        for name, value in response_headers(answer.headers, seat.key):
-            response.headers.add(name, value)
+        for name, value in response_headers(answer.headers, secrets):
+            if hider is None or name.lower() != "content-length":
+                response.headers.add(name, value)
         result = result_of_status(answer.status)
-        reader = UsageReader(asked.dialect, is_stream=answer.is_stream)
-        scrubber = Scrubber(seat.key)
+        # Some servers stream without saying so.
+        reader = UsageReader(
+            asked.dialect, is_stream=answer.is_stream or (asked.streamed and not answer.is_json)
+        )
+        scrubber = Scrubber(secrets)
         fault: CallResult | None = CallResult.CUT
         try:
             await response.prepare(self._request)
-            fault = await self._copy(answer, response, reader, scrubber)
+            fault = await self._copy(answer, response, reader, scrubber, hider)
         except UpstreamError:
             fault = CallResult.PROVIDER_UNREACHABLE
         except ConnectionError:
             pass  # The agent has gone.
         finally:
-            self._conclude(result, fault, reader, seat)
+            self._conclude(result, fault, reader, credentials)
         if fault is None:
             # Noted first: an agent that has its answer may ask again at once.
-            self._note()
-            await response.write_eof(scrubber.flush())
+            self.note()
+            rest = scrubber.flush()
+            await response.write_eof(rest if hider is None else hider.feed(rest) + hider.flush())
         elif self._request.transport is not None:
             # An end that is none must not look like one.
             self._request.transport.close()
         return response
 
     async def _copy(
-        self, answer: Answer, response: web.StreamResponse, reader: UsageReader, scrubber: Scrubber
+        self,
+        answer: Answer,
+        response: web.StreamResponse,
+        reader: UsageReader,
+        scrubber: Scrubber,
+        hider: UsageHider | None,
     ) -> CallResult | None:
         """Copies the body; what went wrong with it."""
         size = 0
@@ -201,12 +216,19 @@ class Call:
                     return CallResult.PROVIDER_MALFORMED
                 self._desk.last_activity = time.monotonic()
                 reader.feed(piece)
-                if passed := scrubber.feed(piece):
+                passed = scrubber.feed(piece)
+                if hider is not None:
+                    passed = hider.feed(passed)
+                if passed:
                     await response.write(passed)
         return None
 
     def _conclude(
-        self, result: CallResult, fault: CallResult | None, reader: UsageReader, seat: Seat
+        self,
+        result: CallResult,
+        fault: CallResult | None,
+        reader: UsageReader,
+        credentials: Credentials,
     ) -> None:
         """Settles result, tokens and finish of an answer, whole or not."""
         if result is not CallResult.OK:
@@ -216,38 +238,55 @@ class Call:
         reading = reader.close() if fault is None else reader.so_far()
         self._result = fault or reading.fault or CallResult.OK
         self._tokens = reading.tokens
-        self._finish = None if reading.finish is None else scrub(reading.finish, seat.key)
+        self._finish = (
+            None if reading.finish is None else scrub(reading.finish, credentials.secrets)
+        )
 
     async def _refuse(self, refusal: Refusal) -> web.StreamResponse:
         self._result = refusal.result
         if refusal.result in REFUSALS:
             self._status = refusal.status
-        self._note()
+        self.note()
         return web.Response(
             status=refusal.status,
             body=refusal_body(self._dialect, refusal),
             content_type="application/json",
         )
 
-    def _note(self) -> None:
-        """Settles the budgets and writes the line; once."""
+    def note(self) -> None:
+        """Settles the budgets and writes the line; once, whoever comes first."""
         if self._noted:
             return
         self._noted = True
-        seat, now = self._seat, time.monotonic()
-        self._desk.last_activity = now
+        desk, seat, now = self._desk, self._seat, time.monotonic()
+        desk.last_activity = now
         cost = cost_usd(seat.access.prices, self._tokens) if seat is not None else 0.0
+        counted: Spending | None = None
         if seat is not None and self._assumed is not None:
             charge = spent(self._result, self._tokens, cost, self._assumed)
+            if self._result is CallResult.CUT and self._forwarded_at is None:
+                charge = Charge()  # We held it back: no call of the agent's.
             for _, meter in seat.meters:
                 meter.settle(self._number, charge)
+            if self._counted:
+                counted = charge.as_spending(calls=1)
+                desk.purse.charge(desk.try_, counted)
         if self._result in REFUSALS:
-            self._desk.refusals += 1
-            if self._desk.refusals > self._desk.limits.refusals:
+            desk.refusals += 1
+            if desk.refusals > desk.limits.refusals:
                 return
-        self._desk.ledger.add(self._line(seat, now, cost))
+        desk.ledger.add(self._line(seat, now, cost, counted))
 
-    def _line(self, seat: Seat | None, now: float, cost: float | None) -> LedgerLine:
+    def _held_s(self, now: float) -> float:
+        if self._held is None:
+            return 0.0
+        start, end = self._held
+        return round((now if end is None else end) - start, 6)
+
+    def _line(
+        self, seat: Seat | None, now: float, cost: float | None, counted: Spending | None
+    ) -> LedgerLine:
+        tokens = self._tokens
         return LedgerLine(
             request=self._number,
             agent=seat.access.agent if seat is not None else None,
@@ -256,12 +295,21 @@ class Call:
             model=self._asked.model if self._asked is not None else None,
             started_s=round(self._started - self._desk.opened, 6),
             seconds=round(now - self._started, 6),
+            forwarded=self._forwarded_at is not None,
+            waited_s=round((self._forwarded_at or now) - self._started, 6),
+            held_s=self._held_s(now),
             status=self._status,
             result=self._result,
-            input_tokens=self._tokens.input,
-            cached_input_tokens=self._tokens.cached,
-            output_tokens=self._tokens.output,
+            input_tokens=tokens.input,
+            cached_input_tokens=tokens.cached,
+            cache_write_tokens=tokens.cache_write,
+            output_tokens=tokens.output,
+            reasoning_tokens=tokens.reasoning,
             cost_usd=cost,
+            uncached_cost_usd=(
+                uncached_cost_usd(seat.access.prices, tokens) if seat is not None else 0.0
+            ),
+            counted=counted,
             streamed=self._asked is not None and self._asked.streamed,
             retry=retry_of(self._headers),
             finish=self._finish,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from workers.contract.endpoint import Provider
+from workers.contract.endpoint import Endpoint
 from workers.gateway.secret import Secret, scrub
 
 Headers = list[tuple[str, str]]
@@ -54,31 +54,38 @@ def retry_of(headers: Iterable[tuple[str, str]]) -> int | None:
 
 
 def upstream_headers(
-    headers: Iterable[tuple[str, str]], provider: Provider, key: Secret | None
+    headers: Iterable[tuple[str, str]], endpoint: Endpoint, key: Secret | None, extra: Headers
 ) -> Headers:
-    """The request's headers with the provider's key in the place of the trial's token."""
-    kept = _passing(headers, _NOT_SENT)
+    """The request's headers with the provider's key in the place of the trial's token.
+
+    ``extra`` are the endpoint's own; they take the place of the agent's of the same name.
+    """
+    carrier = endpoint.key_header or (
+        "x-api-key" if endpoint.provider == "anthropic" else "Authorization"
+    )
+    replaced = {carrier.lower(), *(name.lower() for name, _ in extra)}
+    kept = [pair for pair in _passing(headers, _NOT_SENT) if pair[0].lower() not in replaced]
     # What is not compressed can be metered and searched for the key as it passes.
     kept.append(("Accept-Encoding", "identity"))
-    if provider == "anthropic":
-        if not any(name.lower() == "anthropic-version" for name, _ in kept):
-            kept.append(("anthropic-version", ANTHROPIC_VERSION))
-        if key is not None:
-            kept.append(("x-api-key", key.reveal()))
-    elif key is not None:
-        kept.append(("Authorization", f"Bearer {key.reveal()}"))
-    return kept
+    if endpoint.provider == "anthropic" and not any(
+        name.lower() == "anthropic-version" for name, _ in (*kept, *extra)
+    ):
+        kept.append(("anthropic-version", ANTHROPIC_VERSION))
+    if key is not None:
+        bearer = "Bearer " if carrier.lower() == "authorization" else ""
+        kept.append((carrier, f"{bearer}{key.reveal()}"))
+    return kept + extra
 
 
-def response_headers(headers: Iterable[tuple[str, str]], key: Secret | None) -> Headers:
-    """The answer's headers, without the key if a provider repeats it.
+def response_headers(headers: Iterable[tuple[str, str]], secrets: Sequence[Secret]) -> Headers:
+    """The answer's headers, without a key if a provider repeats one.
 
     An answer that came compressed all the same is passed on decoded, without its length.
     """
     pairs = list(headers)
     encoded = any(name.lower() == "content-encoding" for name, _ in pairs)
     dropped = HOP_BY_HOP | ({"content-encoding", "content-length"} if encoded else set())
-    return [(name, scrub(value, key)) for name, value in _passing(pairs, dropped)]
+    return [(name, scrub(value, secrets)) for name, value in _passing(pairs, dropped)]
 
 
 def _passing(headers: Iterable[tuple[str, str]], dropped: frozenset[str] | set[str]) -> Headers:

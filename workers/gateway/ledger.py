@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import enum
 import errno
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from workers.contract.base import Strict
+from workers.contract.budget import Spending
 from workers.contract.endpoint import Dialect
 from workers.contract.result import Usage
 from workers.gateway.errors import GatewayError
@@ -32,6 +34,9 @@ class CallResult(enum.StrEnum):
     CLIENT_ERROR = "client_error"
     """The provider refused what the agent asked."""
     REFUSED_BUDGET = "refused_budget"
+    """A budget of the condition's is spent."""
+    REFUSED_SWEEP_BUDGET = "refused_sweep_budget"
+    """The operator's budget for the whole sweep is spent."""
     REFUSED_TOKEN = "refused_token"  # noqa: S105 - the name of a result
     REFUSED_ROUTE = "refused_route"
     """Not a path, a body or a model that this agent may use."""
@@ -49,7 +54,12 @@ PROVIDER_FAULTS = frozenset(
     }
 )
 REFUSALS = frozenset(
-    {CallResult.REFUSED_BUDGET, CallResult.REFUSED_TOKEN, CallResult.REFUSED_ROUTE}
+    {
+        CallResult.REFUSED_BUDGET,
+        CallResult.REFUSED_SWEEP_BUDGET,
+        CallResult.REFUSED_TOKEN,
+        CallResult.REFUSED_ROUTE,
+    }
 )
 """Refused by the gateway itself: nothing was forwarded, nothing spent."""
 
@@ -69,6 +79,7 @@ class LedgerLine(Strict):
     started_s: float
     """Since the trial was opened."""
     seconds: float
+    """From its arrival to its end."""
     status: int | None
     """The provider's, or the gateway's own of a refusal; null: no answer came."""
     result: CallResult
@@ -83,19 +94,38 @@ class LedgerLine(Strict):
     """The number of the client's repeat, 0 the first time; null: it does not say."""
     finish: str | None
     """Why the model stopped, in the dialect's word."""
+    forwarded: bool = True
+    """Whether it was sent to the provider."""
+    waited_s: float = 0.0
+    """Of these seconds: until it was forwarded."""
+    held_s: float = 0.0
+    """Of these: for its turn at the provider's account."""
+    cache_write_tokens: int | None = None
+    """Of the input."""
+    reasoning_tokens: int | None = None
+    """Of the output."""
+    uncached_cost_usd: float | None = None
+    """As if nothing had been read from a cache; null: unknown."""
+    counted: Spending | None = None
+    """What the sweep's budget counts of it; null: nothing, it was not let go."""
 
 
 def usage_of(lines: Iterable[LedgerLine]) -> Usage:
     """The sums over a ledger. A call is a request that was forwarded."""
-    calls = [line for line in lines if line.result not in REFUSALS]
+    everything = list(lines)
+    calls = [line for line in everything if line.forwarded and line.result not in REFUSALS]
     return Usage(
         calls=len(calls),
         failed_calls=sum(line.result is not CallResult.OK for line in calls),
         input_tokens=sum(line.input_tokens or 0 for line in calls),
         cached_input_tokens=sum(line.cached_input_tokens or 0 for line in calls),
+        cache_write_tokens=sum(line.cache_write_tokens or 0 for line in calls),
         output_tokens=sum(line.output_tokens or 0 for line in calls),
-        cost_usd=sum(line.cost_usd or 0.0 for line in calls),
+        reasoning_tokens=sum(line.reasoning_tokens or 0 for line in calls),
+        cost_usd=math.fsum(line.cost_usd or 0.0 for line in calls),
+        uncached_cost_usd=math.fsum(line.uncached_cost_usd or 0.0 for line in calls),
         unknown_cost_calls=sum(line.cost_usd is None for line in calls),
+        counted=sum((line.counted for line in everything if line.counted), Spending()),
     )
 
 
@@ -106,7 +136,8 @@ class Ledger:
     ``close`` raises it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, heard: Callable[[LedgerLine], None] = lambda line: None) -> None:
+        self._heard = heard
         self._lines: list[LedgerLine] = []
         self._fault: OSError | None = None
         try:
@@ -118,6 +149,10 @@ class Ledger:
     def add(self, line: LedgerLine) -> None:
         """Keeps and writes a line."""
         self._lines.append(line)
+        self._heard(line)
+        if self._file.closed:
+            self._fault = self._fault or OSError(errno.EBADF, "a request ended after its trial")
+            return
         data = f"{line.to_json()}\n".encode()
         try:
             if self._file.write(data) != len(data):

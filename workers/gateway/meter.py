@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from workers.contract.budget import Spending
 from workers.contract.condition import Budget, Prices
-from workers.gateway.ledger import PROVIDER_FAULTS, CallResult
+from workers.gateway.ledger import PROVIDER_FAULTS, REFUSALS, CallResult
 from workers.gateway.reading import Tokens
 
 BYTES_PER_TOKEN = 4
@@ -48,6 +49,15 @@ class Charge:
             self.cost_usd + other.cost_usd,
         )
 
+    def as_spending(self, calls: int) -> Spending:
+        """As records and the sweep's budget count it."""
+        return Spending(
+            calls=calls,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.cost_usd,
+        )
+
 
 def cost_usd(prices: Prices, tokens: Tokens) -> float | None:
     """US dollars of one call; None where input or output is not known.
@@ -69,6 +79,16 @@ def cost_usd(prices: Prices, tokens: Tokens) -> float | None:
     return total / 1_000_000
 
 
+def uncached_cost_usd(prices: Prices, tokens: Tokens) -> float | None:
+    """US dollars of one call as if no cache had been read; None: unknown."""
+    if tokens.input is None or tokens.output is None:
+        return None
+    total = (
+        tokens.input * prices.input_per_million_usd + tokens.output * prices.output_per_million_usd
+    )
+    return total / 1_000_000
+
+
 def most(prices: Prices, body_bytes: int, max_output_tokens: int | None) -> Charge:
     """The most that a call is taken to cost before its usage is known."""
     given = -(-body_bytes // BYTES_PER_TOKEN)
@@ -79,6 +99,8 @@ def most(prices: Prices, body_bytes: int, max_output_tokens: int | None) -> Char
 
 def spent(result: CallResult, tokens: Tokens, cost: float | None, assumed: Charge) -> Charge:
     """What an ended call is charged with."""
+    if result in REFUSALS:
+        return Charge()
     is_fault = result in PROVIDER_FAULTS
     if cost is not None and tokens.input is not None and tokens.output is not None:
         return Charge(0 if is_fault else 1, tokens.input, tokens.output, cost)

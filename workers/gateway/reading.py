@@ -7,7 +7,7 @@ unexpected type counts as not said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from workers.contract.endpoint import Dialect
@@ -22,8 +22,15 @@ class Tokens:
     """Token counts of a call; None: not reported."""
 
     input: int | None = None
+    """Everything that was given, what came from and went to a cache included."""
     cached: int | None = None
+    """Of the input: read from a cache."""
     output: int | None = None
+    """Everything that was made, reasoning included."""
+    cache_write: int | None = None
+    """Of the input: written to a cache."""
+    reasoning: int | None = None
+    """Of the output: thought and not said."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ def read_body(dialect: Dialect, document: object) -> Reading:
     """Reads the whole body of an answer that was not streamed."""
     if not isinstance(document, Mapping):
         return MALFORMED
-    if isinstance(error := document.get("error"), Mapping):
+    if (error := _error(document)) is not None:
         return Reading(fault=fault_of(error))
     read, form = _BODIES[dialect]
     if not isinstance(document.get(form), list):
@@ -57,7 +64,7 @@ def read_event(dialect: Dialect, document: object, before: Reading) -> Reading:
     """Reads one event of a stream on top of those before."""
     if not isinstance(document, Mapping):
         return replace(before, fault=CallResult.PROVIDER_MALFORMED)
-    if isinstance(error := document.get("error"), Mapping):
+    if (error := _error(document)) is not None:
         return replace(before, fault=fault_of(error))
     match dialect:
         case "chat":
@@ -67,6 +74,14 @@ def read_event(dialect: Dialect, document: object, before: Reading) -> Reading:
             return _messages_event(document, before)
         case "responses":
             return _responses_event(document, before)
+
+
+def _error(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The error that stands in an answer's place; of one that is a sentence, the sentence."""
+    error = document.get("error")
+    if isinstance(error, str) and error:
+        return {"message": error}
+    return error if isinstance(error, Mapping) else None
 
 
 def fault_of(error: Mapping[str, Any]) -> CallResult:
@@ -91,14 +106,23 @@ def _chat(document: Mapping[str, Any], before: Reading) -> Reading:
         reading = replace(reading, finish=finish or reading.finish)
     usage = document.get("usage")
     if isinstance(usage, Mapping):
-        cached = _count(_inside(usage, "prompt_tokens_details").get("cached_tokens"))
+        given = _inside(usage, "prompt_tokens_details")
+        cached = _count(given.get("cached_tokens"))
         tokens = Tokens(
             input=_count(usage.get("prompt_tokens")),
             cached=cached if cached is not None else _count(usage.get("cache_read_input_tokens")),
             output=_count(usage.get("completion_tokens")),
+            cache_write=_count(given.get("cache_write_tokens")),
+            reasoning=_reasoning(usage, "completion_tokens_details"),
         )
-        reading = replace(reading, tokens=tokens)
+        reading = replace(reading, tokens=_merged(tokens, before.tokens))
     return reading
+
+
+def _merged(now: Tokens, before: Tokens) -> Tokens:
+    """What is said now, and of what is not what was said before."""
+    said = {name: count for name, count in asdict(now).items() if count is not None}
+    return replace(before, **said)
 
 
 def _message(document: Mapping[str, Any], before: Reading) -> Reading:
@@ -136,10 +160,16 @@ def _anthropic_tokens(usage: Mapping[str, Any], before: Tokens) -> Tokens:
     read = _count(usage.get("cache_read_input_tokens"))
     written = _count(usage.get("cache_creation_input_tokens"))
     output = _count(usage.get("output_tokens"))
+    thought = _count(_inside(usage, "output_tokens_details").get("thinking_tokens"))
+    # A stream's later events repeat some counts and leave out others.
+    read = before.cached if read is None else read
+    written = before.cache_write if written is None else written
     return Tokens(
         input=fresh + (read or 0) + (written or 0) if fresh is not None else before.input,
-        cached=read if read is not None else before.cached,
+        cached=read,
         output=output if output is not None else before.output,
+        cache_write=written,
+        reasoning=before.reasoning if thought is None else thought,
     )
 
 
@@ -151,6 +181,8 @@ def _response(document: Mapping[str, Any], before: Reading) -> Reading:
             input=_count(usage.get("input_tokens")),
             cached=_count(_inside(usage, "input_tokens_details").get("cached_tokens")),
             output=_count(usage.get("output_tokens")),
+            cache_write=_count(_inside(usage, "input_tokens_details").get("cache_write_tokens")),
+            reasoning=_reasoning(usage, "output_tokens_details"),
         )
     reason = _text(_inside(document, "incomplete_details").get("reason"))
     return replace(before, tokens=tokens, finish=reason or _text(document.get("status")))
@@ -176,6 +208,10 @@ _BODIES: dict[Dialect, tuple[Callable[[Mapping[str, Any], Reading], Reading], st
     "responses": (_response, "output"),
 }
 """How a body is read, and the list that it must have to be one."""
+
+
+def _reasoning(usage: Mapping[str, Any], name: str) -> int | None:
+    return _count(_inside(usage, name).get("reasoning_tokens"))
 
 
 def _inside(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -35,6 +35,11 @@ def budget_refusal(owner: str, limit: str) -> Refusal:
     return Refusal(402, CallResult.REFUSED_BUDGET, "budget_exhausted", message)
 
 
+def sweep_budget_refusal(why: str) -> Refusal:
+    """The operator's budget for the whole sweep has no more for this node."""
+    return Refusal(402, CallResult.REFUSED_SWEEP_BUDGET, "budget_exhausted", why)
+
+
 def token_refusal() -> Refusal:
     """No token, or none of this trial."""
     return Refusal(

@@ -11,9 +11,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from workers.contract.endpoint import DEFAULT_BASE_URL, Dialect, Endpoint
 from workers.gateway.ledger import CallResult
+from workers.gateway.reading import MOST_TOKENS
 from workers.gateway.refusal import Refusal, route_refusal
 
 DIALECTS: dict[str, Dialect] = {
@@ -75,10 +77,16 @@ def read_request(dialect: Dialect, body: bytes, model: str) -> Asked | Refusal:
 
 
 def upstream_url(endpoint: Endpoint, dialect: Dialect, query: str) -> str:
-    """Where the request goes. Anthropic's base has no ``/v1``, OpenAI's has (spec: 5.3)."""
+    """Where the request goes. Anthropic's base has no ``/v1``, OpenAI's has (spec: 5.3).
+
+    The endpoint's own parameters come after the agent's.
+    """
     base = (endpoint.base_url or DEFAULT_BASE_URL[endpoint.provider]).rstrip("/")
-    version = "/v1" if endpoint.provider == "anthropic" else ""
-    return f"{base}{version}/{SUFFIXES[dialect]}" + (f"?{query}" if query else "")
+    version = "v1/" if endpoint.provider == "anthropic" else ""
+    path = endpoint.path or f"{version}{SUFFIXES[dialect]}"
+    own = urlencode(endpoint.query, quote_via=quote)
+    joined = "&".join(part for part in (query, own) if part)
+    return f"{base}/{path.lstrip('/')}" + (f"?{joined}" if joined else "")
 
 
 def result_of_status(status: int) -> CallResult:
@@ -100,7 +108,7 @@ def _output_limit(dialect: Dialect, document: Mapping[str, Any]) -> int | None:
     for name in _LIMIT_FIELDS[dialect]:
         value = document.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
+            return min(value, MOST_TOKENS)
     return None
 
 

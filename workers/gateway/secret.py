@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import os
+import stat
+from collections.abc import Mapping, Sequence
 
 from workers.gateway.errors import GatewayError
+
+LONGEST_FILE = 64 * 1024
+"""Bytes of a key's file, more than any header may have."""
 
 
 class Secret:
@@ -30,14 +34,13 @@ def read_secret(name: str, environment: Mapping[str, str]) -> Secret | None:
     Raises:
         GatewayError: the file cannot be read, or the key could not stand in a header.
     """
-    value = environment.get(name, "")
+    value = environment.get(name, "").strip()
     file = environment.get(f"{name}_FILE", "")
     if not value and file:
         try:
-            value = Path(file).read_text("utf-8")
+            value = _content(file).decode("utf-8").strip()
         except (OSError, ValueError) as error:
             raise GatewayError(f"{name}_FILE names a file that cannot be read") from error
-    value = value.strip()
     if not value:
         return None
     if not (value.isascii() and value.isprintable()) or " " in value:
@@ -45,33 +48,95 @@ def read_secret(name: str, environment: Mapping[str, str]) -> Secret | None:
     return Secret(value)
 
 
+def _content(file: str) -> bytes:
+    """What a key's file holds: a pipe would stop the node's loop, and a large file fill it.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no regular file, or too large for a key.
+    """
+    # Not to wait for the other end of a pipe, before it is known that it is one.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no regular file")
+        content = stream.read(LONGEST_FILE + 1)
+    if len(content) > LONGEST_FILE:
+        raise ValueError(f"it has more than {LONGEST_FILE} bytes")
+    return content
+
+
+class SecretSource:
+    """Where a key comes from; a file is read again when it has changed, so that keys rotate.
+
+    While a changed file cannot be read, or holds no key, the last key goes on: a secret mount is
+    swapped in steps, and a provider refuses what is really over.
+    """
+
+    def __init__(self, name: str, environment: Mapping[str, str]) -> None:
+        """Reads it for the first time.
+
+        Raises:
+            GatewayError: as ``read_secret``.
+        """
+        self.name = name
+        self._environment = environment
+        said = environment.get(name, "").strip()
+        self._file = "" if said else environment.get(f"{name}_FILE", "")
+        self._seen = self._mark()
+        self._secret = read_secret(name, environment)
+
+    def current(self) -> Secret | None:
+        """The key as it is now; None: there was never one."""
+        mark = self._mark()
+        if mark != self._seen:
+            try:
+                self._secret = read_secret(self.name, self._environment) or self._secret
+            except GatewayError:
+                return self._secret
+            self._seen = mark
+        return self._secret
+
+    def _mark(self) -> tuple[int, ...] | None:
+        """What changes with the file; a link is followed, since mounts swap links."""
+        if not self._file:
+            return None
+        try:
+            state = os.stat(self._file)
+        except (OSError, ValueError):
+            return ()
+        return (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)
+
+
 SHORTEST_KEY = 12
 """Characters. A shorter one is a local server's placeholder, such as ``EMPTY`` or ``x``: it would
 be found in ordinary words, and blanking it there would change what the model said."""
 
 
-def _blanked(secret: Secret | None) -> str:
-    """What is to be blanked in what a provider answers; empty for nothing."""
-    key = "" if secret is None else secret.reveal()
-    return key if len(key) >= SHORTEST_KEY else ""
+def _blanked(secrets: Sequence[Secret]) -> tuple[str, ...]:
+    """What is to be blanked in what a provider answers."""
+    values = (secret.reveal() for secret in secrets)
+    return tuple(value for value in values if len(value) >= SHORTEST_KEY)
 
 
 class Scrubber:
-    """Blanks a key in a stream of bytes, same length, wherever the pieces are cut.
+    """Blanks keys in a stream of bytes, same length, wherever the pieces are cut.
 
-    Bytes are held back only while the end of a piece could be the key's beginning.
+    Bytes are held back only while the end of a piece could be a key's beginning.
     """
 
-    def __init__(self, secret: Secret | None) -> None:
-        self._key = _blanked(secret).encode()
+    def __init__(self, secrets: Sequence[Secret]) -> None:
+        self._keys = tuple(value.encode() for value in _blanked(secrets))
         self._held = b""
 
     def feed(self, piece: bytes) -> bytes:
         """What may go on of the stream so far."""
-        if not self._key:
+        if not self._keys:
             return piece
-        data = (self._held + piece).replace(self._key, b"*" * len(self._key))
-        held = self._ambiguous(data)
+        data = self._held + piece
+        for key in self._keys:
+            data = data.replace(key, b"*" * len(key))
+        held = max(_ambiguous(data, key) for key in self._keys)
         self._held = data[len(data) - held :]
         return data[: len(data) - held]
 
@@ -80,15 +145,17 @@ class Scrubber:
         held, self._held = self._held, b""
         return held
 
-    def _ambiguous(self, data: bytes) -> int:
-        """The length of the longest end of the data that begins the key."""
-        for length in range(min(len(self._key) - 1, len(data)), 0, -1):
-            if data.endswith(self._key[:length]):
-                return length
-        return 0
+
+def _ambiguous(data: bytes, key: bytes) -> int:
+    """The length of the longest end of the data that begins the key."""
+    for length in range(min(len(key) - 1, len(data)), 0, -1):
+        if data.endswith(key[:length]):
+            return length
+    return 0
 
 
-def scrub(text: str, secret: Secret | None) -> str:
-    """A short text without the key."""
-    key = _blanked(secret)
-    return text.replace(key, "***") if key else text
+def scrub(text: str, secrets: Sequence[Secret]) -> str:
+    """A short text without the keys."""
+    for key in _blanked(secrets):
+        text = text.replace(key, "***")
+    return text

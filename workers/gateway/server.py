@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from workers.contract.endpoint import DEFAULT_BASE_URL, Endpoint
+from workers.allowance import Purse
+from workers.contract.endpoint import Endpoint
+from workers.gateway.account import Account
+from workers.gateway.desk import Permits
 from workers.gateway.errors import GatewayError
+from workers.gateway.ledger import LedgerLine
 from workers.gateway.limits import GatewayLimits
 from workers.gateway.meter import AgentAccess
-from workers.gateway.secret import Secret, read_secret
-from workers.gateway.trial import Account, GatewayTrial
+from workers.gateway.trial import FreePermits, GatewayTrial
 from workers.gateway.upstream import Upstream
 
 
 class Gateway:
     """One per node, in the node's event loop; an async context manager.
 
-    Provider keys are read once, by the names that the endpoints give, and never leave this
-    process except in the header of a request to their provider.
+    Provider keys are read by the names that the endpoints give, a file again when it changes, and
+    never leave this process except in the header of a request to their provider.
     """
 
     def __init__(
@@ -30,23 +33,27 @@ class Gateway:
         environment: Mapping[str, str],
         *,
         limits: GatewayLimits | None = None,
+        purse: Purse | None = None,
+        permits: Permits | None = None,
+        heard: Callable[[LedgerLine], None] = lambda line: None,
     ) -> None:
-        """Reads the keys.
+        """Reads keys and certificates.
 
         Args:
             endpoints: by name; one without a base URL uses its provider's own.
             environment: where the keys are, as ``<name>`` or ``<name>_FILE``.
             limits: bounds of time and size.
+            purse: what the node may spend of the sweep's budget; None: no limit.
+            permits: who admits requests to an account; None: all go at once.
+            heard: hears of every line of every trial's ledger.
 
         Raises:
-            GatewayError: a key's file cannot be read.
+            GatewayError: a file of a key or of certificates cannot be read.
         """
-        self._endpoints = dict(endpoints)
-        self._keys = {
-            one.api_key_env: read_secret(one.api_key_env, environment)
-            for one in endpoints.values()
-            if one.api_key_env is not None
-        }
+        self._accounts = {name: Account(name, one, environment) for name, one in endpoints.items()}
+        self._purse = purse or Purse()
+        self._permits = permits or FreePermits()
+        self._heard = heard
         self._limits = limits or GatewayLimits()
         self._upstream: Upstream | None = None
         self._trials: list[GatewayTrial] = []
@@ -70,12 +77,18 @@ class Gateway:
             if fault is not None:
                 raise fault
 
+    def lacking(self) -> tuple[str, ...]:
+        """What keeps endpoints from being used, a sentence each: keys that this node lacks."""
+        faults = (account.missing() for account in self._accounts.values())
+        return tuple(fault for fault in faults if fault is not None)
+
     async def open_trial(
         self,
         agents: Sequence[AgentAccess],
         ledger: Path,
         *,
         trial_max_cost_usd: float | None = None,
+        try_: str = "",
     ) -> GatewayTrial:
         """Opens a trial with a fresh token for each agent; the caller closes it.
 
@@ -83,6 +96,7 @@ class Gateway:
             agents: who may use which endpoint.
             ledger: the file to write, which must not exist.
             trial_max_cost_usd: what all agents together may spend; None: no limit.
+            try_: the trial's name in the purse.
 
         Raises:
             GatewayError: an endpoint is unknown, has no URL or no key, or the ledger's file
@@ -98,26 +112,19 @@ class Gateway:
             trial_max_cost_usd=trial_max_cost_usd,
             upstream=self._upstream,
             limits=self._limits,
+            purse=self._purse,
+            permits=self._permits,
+            try_=try_,
+            heard=self._heard,
         )
         self._trials = [one for one in self._trials if not one.is_closed]
         self._trials.append(trial)
         return trial
 
     def _account(self, name: str) -> Account:
-        endpoint = self._endpoints.get(name)
-        if endpoint is None:
+        account = self._accounts.get(name)
+        if account is None:
             raise GatewayError(f"there is no endpoint {name!r}")
-        if endpoint.base_url is None and endpoint.provider not in DEFAULT_BASE_URL:
-            raise GatewayError(f"endpoint {name!r} has no base_url")
-        return Account(endpoint, self._key(name, endpoint))
-
-    def _key(self, name: str, endpoint: Endpoint) -> Secret | None:
-        if endpoint.api_key_env is None:
-            return None
-        key = self._keys[endpoint.api_key_env]
-        if key is None:
-            raise GatewayError(
-                f"endpoint {name!r} needs its key in the variable {endpoint.api_key_env}, "
-                f"or in the file that {endpoint.api_key_env}_FILE names"
-            )
-        return key
+        if (fault := account.missing()) is not None:
+            raise GatewayError(fault)
+        return account

@@ -7,34 +7,28 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
 
+from workers.allowance import Purse
 from workers.contract.condition import Budget
-from workers.contract.endpoint import Endpoint
 from workers.contract.result import Usage
-from workers.gateway.call import Call, Desk, Seat
+from workers.gateway.account import Account
+from workers.gateway.call import Call
+from workers.gateway.desk import Desk, Permit, Permits, Seat
+from workers.gateway.headers import Headers
 from workers.gateway.ledger import Ledger, LedgerLine, usage_of
 from workers.gateway.limits import GatewayLimits
-from workers.gateway.meter import AgentAccess, Meter
-from workers.gateway.secret import Secret
+from workers.gateway.meter import AgentAccess, Charge, Meter
 from workers.gateway.upstream import Upstream
 
 _LOG = logging.getLogger(__name__)
 _SILENT = logging.getLogger("workers.gateway.protocol")
 _SILENT.disabled = True
 """aiohttp quotes a malformed request in its log, and with it the token it may hold."""
-
-
-@dataclass(frozen=True)
-class Account:
-    """An endpoint with its key."""
-
-    endpoint: Endpoint
-    key: Secret | None
 
 
 class TokenMap(Mapping[str, str]):
@@ -71,20 +65,25 @@ class GatewayTrial:
         trial_max_cost_usd: float | None,
         upstream: Upstream,
         limits: GatewayLimits,
+        purse: Purse,
+        permits: Permits,
+        try_: str,
+        heard: Callable[[LedgerLine], None] = lambda line: None,
     ) -> None:
         self.tokens = TokenMap({one.agent: secrets.token_urlsafe(32) for one in agents})
         whole = Meter(Budget(max_cost_usd=trial_max_cost_usd))
         seats = {
             self.tokens[one.agent]: Seat(
                 access=one,
-                endpoint=accounts[one.endpoint].endpoint,
-                key=accounts[one.endpoint].key,
+                account=accounts[one.endpoint],
                 meters=((one.agent, Meter(one.budget)), ("the trial", whole)),
             )
             for one in agents
         }
-        self._ledger = Ledger(ledger)
-        self._desk = Desk(seats, self._ledger, upstream, limits)
+        self._ledger = Ledger(ledger, heard)
+        self._desk = Desk(
+            seats, self._ledger, upstream, limits, purse=purse, permits=permits, try_=try_
+        )
         self._limits = limits
         self._http = web.Server(
             self._handle,
@@ -94,7 +93,7 @@ class GatewayTrial:
             auto_decompress=False,
         )
         self._servers: list[asyncio.Server] = []
-        self._running: set[asyncio.Task[object]] = set()
+        self._running: dict[asyncio.Task[object], Call] = {}
         self._closed = False
 
     async def serve(self, sock: socket.socket) -> None:
@@ -141,7 +140,10 @@ class GatewayTrial:
         for task in self._running:
             task.cancel()
         if self._running:
-            await asyncio.wait(self._running, timeout=self._limits.close_s)
+            await asyncio.wait(tuple(self._running), timeout=self._limits.close_s)
+        for call in self._running.values():
+            # One that does not end is in the ledger all the same.
+            call.note()
         self._http.pre_shutdown()
         await self._http.shutdown(self._limits.close_s)
         self._ledger.close()
@@ -149,14 +151,39 @@ class GatewayTrial:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         task = asyncio.current_task()
         assert task is not None
-        self._running.add(task)
+        call = self._running[task] = Call(self._desk, request, time.monotonic())
         try:
-            return await Call(self._desk, request, time.monotonic()).answer()
+            return await call.answer()
         except Exception:  # noqa: BLE001 - a connection's last frame: a bug is logged, not lost.
             _LOG.exception("a request to the gateway failed by a fault of its own")
             return web.Response(status=500, text="the gateway failed")
         finally:
-            self._running.discard(task)
+            self._running.pop(task, None)
+
+
+class FreePermits:
+    """Admits every request at once."""
+
+    def permit(
+        self, account: Account, assumed: Charge, who: str
+    ) -> AbstractAsyncContextManager[Permit]:
+        """See ``Permits``."""
+        return self._free()
+
+    @asynccontextmanager
+    async def _free(self) -> AsyncIterator[Permit]:
+        yield _FREE
+
+
+class _FreePermit:
+    def answered(self, status: int | None, headers: Headers) -> None:
+        """Nothing follows from it."""
+
+    def used(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        """Nothing follows from it."""
+
+
+_FREE = _FreePermit()
 
 
 class _Refusal(asyncio.Protocol):

@@ -10,10 +10,13 @@ from contextlib import asynccontextmanager
 import aiohttp
 from yarl import URL
 
+from workers.gateway.account import Account
 from workers.gateway.errors import UpstreamError
 from workers.gateway.headers import Headers
 from workers.gateway.limits import GatewayLimits
 
+_LINE_BYTES = 64 * 1024
+"""The longest line and field of an answer's head; aiohttp's own bound is an eighth of it."""
 _LARGE_BYTES = 512 * 1024
 """Bodies above this are sent from a stream, as aiohttp asks."""
 
@@ -31,6 +34,11 @@ class Answer:
     def is_stream(self) -> bool:
         """Whether the body is a stream of server-sent events."""
         return self._response.content_type == "text/event-stream"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the body says that it is one JSON document."""
+        return self._response.content_type == "application/json"
 
     @property
     def length(self) -> int | None:
@@ -65,6 +73,8 @@ class Upstream:
                 total=limits.total_s, sock_connect=limits.connect_s, sock_read=limits.read_s
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=_LINE_BYTES,
+            max_field_size=_LINE_BYTES,
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
 
@@ -75,8 +85,10 @@ class Upstream:
         await asyncio.sleep(0)
 
     @asynccontextmanager
-    async def post(self, url: str, headers: Headers, body: bytes) -> AsyncIterator[Answer]:
-        """Sends a request and gives its answer, which ends with the block.
+    async def post(
+        self, url: str, headers: Headers, body: bytes, account: Account
+    ) -> AsyncIterator[Answer]:
+        """Sends a request by the account's way and gives its answer, which ends with the block.
 
         Raises:
             UpstreamError: the provider was not reached, or did not answer in time.
@@ -87,6 +99,8 @@ class Upstream:
                 headers=headers,
                 data=body if len(body) <= _LARGE_BYTES else io.BytesIO(body),
                 allow_redirects=False,
+                proxy=account.proxy,
+                ssl=True if account.tls is None else account.tls,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UpstreamError(f"the provider did not answer ({_word(error)})") from error

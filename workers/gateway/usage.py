@@ -22,6 +22,7 @@ class UsageReader:
         self._reading = Reading()
         self._body = bytearray()
         self._event: list[bytes] = []
+        self._is_begun = False
 
     def feed(self, piece: bytes) -> None:
         """Takes the next bytes."""
@@ -63,8 +64,10 @@ class UsageReader:
 
     def _take_event(self, data: bytes) -> None:
         if data == _DONE:
-            self._reading = replace(self._reading, ended=True)
+            # Of a stream that has said nothing it is no end.
+            self._reading = replace(self._reading, ended=self._is_begun)
             return
+        self._is_begun = True
         try:
             document = json.loads(data)
         except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,15 +33,42 @@ _CACHE_STEP = 128
 NO_SHELL = "I have no shell to act with."
 
 
+@dataclass
+class Tally:
+    """What was asked and told so far, as the endpoint itself counts it."""
+
+    requests: int = 0
+    reports: int = 0
+    """Answers that were sent to their end with their usage in them."""
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def report(self, spoken: Spoken) -> None:
+        """Adds an answer's usage."""
+        self.reports += 1
+        self.input_tokens += spoken.input_tokens
+        self.cached_tokens += spoken.cached_tokens
+        self.output_tokens += spoken.output_tokens
+        self.reasoning_tokens += spoken.reasoning_tokens
+
+
 class ScriptedModel:
     """A provider that plays the model's part by script; an async context manager.
 
-    It holds no state between requests, and the same request with the same seed gets the same
-    answer. The name of the model selects the profile: ``scripted-solver`` and so on.
+    It holds no state between requests but its tally, and the same request with the same seed gets
+    the same answer. The name of the model selects the profile: ``scripted-solver`` and so on.
     """
 
     def __init__(
-        self, *, seed: int = 0, host: str = "127.0.0.1", port: int = 0, slow_s: float = 5.0
+        self,
+        *,
+        seed: int = 0,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        slow_s: float = 5.0,
+        event_s: float = 0.0,
     ) -> None:
         """Nothing is served yet.
 
@@ -50,11 +78,14 @@ class ScriptedModel:
             port: 0 takes a free one.
             slow_s: the mean delay of profile ``slow``; each is between half and one and a
                 half of it.
+            event_s: the pause after each event of a stream.
         """
+        self.tally = Tally()
         self._seed = seed
         self._host = host
         self._port = port
         self._slow_s = slow_s
+        self._event_s = event_s
         self._owned = AsyncExitStack()
         self._address: tuple[str, int] | None = None
 
@@ -105,6 +136,7 @@ class ScriptedModel:
         return web.json_response({"object": "list", "data": rows})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.tally.requests += 1
         dialect = _PATHS[request.path.removeprefix("/v1")]
         content = await request.read()
         try:
@@ -135,11 +167,36 @@ class ScriptedModel:
             await asyncio.sleep(self._slow_s * (0.5 + int(spoken.id[:4], 16) / 0xFFFF))
         is_broken = profile.service is Service.BROKEN
         if document.get("stream") is True:
-            return await _stream(request, dialect, spoken, document, is_broken=is_broken)
+            return await self._stream(request, dialect, spoken, document, is_broken=is_broken)
         text = json.dumps(wording.body(dialect, spoken))
         if is_broken:
             text = text[: len(text) // 2]
+        else:
+            self.tally.report(spoken)
         return web.Response(text=text, content_type="application/json")
+
+    async def _stream(
+        self,
+        request: web.Request,
+        dialect: Dialect,
+        spoken: Spoken,
+        document: Mapping[str, Any],
+        *,
+        is_broken: bool,
+    ) -> web.StreamResponse:
+        options = document.get("stream_options")
+        with_usage = isinstance(options, Mapping) and options.get("include_usage") is True
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        pieces = list(wording.events(dialect, spoken, with_usage=with_usage))
+        for piece in pieces[: len(pieces) // 2] if is_broken else pieces:
+            await response.write(piece)
+            if self._event_s:
+                await asyncio.sleep(self._event_s)
+        await response.write_eof()
+        if not is_broken and (with_usage or dialect != "chat"):
+            self.tally.report(spoken)
+        return response
 
 
 def speak(
@@ -164,26 +221,8 @@ def speak(
         input_tokens=given,
         cached_tokens=cached,
         output_tokens=len(made) // _CHARACTERS_PER_TOKEN + 8 + int(digest[-1], 16),
+        reasoning_tokens=int(digest[-2], 16) // 2,
     )
-
-
-async def _stream(
-    request: web.Request,
-    dialect: Dialect,
-    spoken: Spoken,
-    document: Mapping[str, Any],
-    *,
-    is_broken: bool,
-) -> web.StreamResponse:
-    options = document.get("stream_options")
-    with_usage = isinstance(options, Mapping) and options.get("include_usage") is True
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    pieces = list(wording.events(dialect, spoken, with_usage=with_usage))
-    for piece in pieces[: len(pieces) // 2] if is_broken else pieces:
-        await response.write(piece)
-    await response.write_eof()
-    return response
 
 
 def _refuse(

@@ -28,6 +28,8 @@ class Spoken:
     input_tokens: int
     cached_tokens: int
     output_tokens: int
+    reasoning_tokens: int = 0
+    """Of the output."""
 
     @property
     def arguments(self) -> str:
@@ -122,6 +124,7 @@ def _chat_usage(spoken: Spoken) -> dict[str, Any]:
         "completion_tokens": spoken.output_tokens,
         "total_tokens": spoken.input_tokens + spoken.output_tokens,
         "prompt_tokens_details": {"cached_tokens": spoken.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": spoken.reasoning_tokens},
     }
 
 
@@ -129,7 +132,10 @@ def _chat_chunks(spoken: Spoken, *, with_usage: bool) -> Iterator[dict[str, Any]
     head = _chat_head(spoken, "chat.completion.chunk")
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        # As OpenAI's: usage is null in all chunks but the last if it was asked for.
+        usage: dict[str, Any] = {"usage": None} if with_usage else {}
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return {**head, "choices": [choice], **usage}
 
     yield chunk({"role": "assistant", "content": ""})
     if spoken.is_call:
@@ -148,7 +154,7 @@ def _message(spoken: Spoken) -> dict[str, Any]:
         **_message_head(spoken),
         "content": [_message_block(spoken, spoken.text, spoken.arguments)],
         "stop_reason": _message_stop(spoken),
-        "usage": _message_usage(spoken, spoken.output_tokens),
+        "usage": {**_message_usage(spoken, spoken.output_tokens), **_message_thinking(spoken)},
     }
 
 
@@ -182,6 +188,10 @@ def _message_usage(spoken: Spoken, output_tokens: int) -> dict[str, int]:
     }
 
 
+def _message_thinking(spoken: Spoken) -> dict[str, Any]:
+    return {"output_tokens_details": {"thinking_tokens": spoken.reasoning_tokens}}
+
+
 def _message_events(spoken: Spoken) -> Iterator[dict[str, Any]]:
     start = {**_message_head(spoken), "content": [], "stop_reason": None}
     start["usage"] = _message_usage(spoken, 1)
@@ -199,7 +209,7 @@ def _message_events(spoken: Spoken) -> Iterator[dict[str, Any]]:
     yield {
         "type": "message_delta",
         "delta": {"stop_reason": _message_stop(spoken), "stop_sequence": None},
-        "usage": {"output_tokens": spoken.output_tokens},
+        "usage": {"output_tokens": spoken.output_tokens, **_message_thinking(spoken)},
     }
     yield {"type": "message_stop"}
 
@@ -214,11 +224,14 @@ def _response(spoken: Spoken) -> dict[str, Any]:
         "incomplete_details": None,
         "error": None,
         "output": [_response_item(spoken)],
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
         "usage": {
             "input_tokens": spoken.input_tokens,
             "input_tokens_details": {"cached_tokens": spoken.cached_tokens},
             "output_tokens": spoken.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": spoken.reasoning_tokens},
             "total_tokens": spoken.input_tokens + spoken.output_tokens,
         },
     }
@@ -253,11 +266,24 @@ def _response_events(spoken: Spoken) -> Iterator[dict[str, Any]]:
     if not spoken.is_call:
         place["content_index"] = 0
     deltas = _pieces(spoken.arguments or spoken.text)
+    empty: dict[str, Any] = {"arguments": ""} if spoken.is_call else {"content": []}
+    opened: list[dict[str, Any]] = []
+    closed: list[dict[str, Any]] = []
+    if not spoken.is_call:
+        part = item["content"][0]
+        opened = [{"type": "response.content_part.added", **place, "part": {**part, "text": ""}}]
+        closed = [{"type": "response.content_part.done", **place, "part": part}]
     listed: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {**item, **empty, "status": "in_progress"},
+        },
+        *opened,
         *({"type": f"response.{kind}.delta", **place, "delta": piece} for piece in deltas),
         {"type": f"response.{kind}.done", **place, name: spoken.arguments or spoken.text},
+        *closed,
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
     ]

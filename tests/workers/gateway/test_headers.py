@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from workers.contract.endpoint import Endpoint
 from workers.gateway.headers import response_headers, retry_of, token_of, upstream_headers
 from workers.gateway.secret import Secret
 
 KEY = Secret("sk-key-123456")
+OPENAI = Endpoint(provider="openai", api_key_env="K")
+ANTHROPIC = Endpoint(provider="anthropic", api_key_env="K")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ SENT = [
 
 
 def test_a_request_for_openai() -> None:
-    assert upstream_headers(SENT, "openai", KEY) == [
+    assert upstream_headers(SENT, OPENAI, KEY, []) == [
         ("Content-Type", "application/json"),
         ("X-Kept", "1"),
         ("Accept-Encoding", "identity"),
@@ -59,19 +62,33 @@ def test_a_request_for_openai() -> None:
 
 
 def test_a_request_for_anthropic() -> None:
-    assert upstream_headers(SENT, "anthropic", KEY)[2:] == [
+    assert upstream_headers(SENT, ANTHROPIC, KEY, [])[2:] == [
         ("Accept-Encoding", "identity"),
         ("anthropic-version", "2023-06-01"),
         ("x-api-key", "sk-key-123456"),
     ]
     sent = [("Anthropic-Version", "2024-01-01"), ("anthropic-beta", "b")]
-    assert upstream_headers(sent, "anthropic", KEY)[:2] == sent
+    assert upstream_headers(sent, ANTHROPIC, KEY, [])[:2] == sent
 
 
 def test_a_request_without_a_key() -> None:
-    assert upstream_headers([("x-api-key", "t")], "scripted", None) == [
+    assert upstream_headers([("x-api-key", "t")], Endpoint(provider="scripted"), None, []) == [
         ("Accept-Encoding", "identity")
     ]
+
+
+def test_a_key_in_another_header_and_headers_of_the_endpoint() -> None:
+    azure = Endpoint(provider="openai", api_key_env="K", key_header="api-key")
+    sent = [("API-Key", "token"), ("x-team", "agent's"), ("X-Kept", "1")]
+    assert upstream_headers(sent, azure, KEY, [("X-Team", "red")]) == [
+        ("X-Kept", "1"),
+        ("Accept-Encoding", "identity"),
+        ("api-key", "sk-key-123456"),
+        ("X-Team", "red"),
+    ]
+    behind = Endpoint(provider="anthropic", api_key_env="K", key_header="Authorization")
+    assert ("Authorization", "Bearer sk-key-123456") in upstream_headers(SENT, behind, KEY, [])
+    assert not any(name == "x-api-key" for name, _ in upstream_headers(SENT, behind, KEY, []))
 
 
 def test_an_answer() -> None:
@@ -84,7 +101,7 @@ def test_an_answer() -> None:
         ("Set-Cookie", "a=1"),
         ("Set-Cookie", "b=2"),
     ]
-    assert response_headers(headers, KEY) == [
+    assert response_headers(headers, [KEY]) == [
         ("Content-Type", "text/event-stream"),
         ("Content-Length", "5"),
         ("X-Echo", "your key is ***"),
@@ -95,4 +112,4 @@ def test_an_answer() -> None:
 
 def test_an_answer_that_was_compressed() -> None:
     headers = [("Content-Encoding", "gzip"), ("Content-Length", "5"), ("X", "1")]
-    assert response_headers(headers, None) == [("X", "1")]
+    assert response_headers(headers, []) == [("X", "1")]

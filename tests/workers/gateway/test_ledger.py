@@ -58,8 +58,10 @@ def test_sums() -> None:
 
 def test_lines_are_written_as_they_come_and_given_by_arrival(tmp_path: Path) -> None:
     path = tmp_path / "usage.jsonl"
-    ledger = Ledger(path)
+    heard: list[LedgerLine] = []
+    ledger = Ledger(path, heard.append)
     ledger.add(line(2))
+    assert heard == [line(2)]
     assert LedgerLine.from_json(path.read_text(), "l") == line(2)
     ledger.add(line(1))
     ledger.close()

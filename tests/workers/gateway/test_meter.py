@@ -5,8 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.contract.condition import Budget, Prices
-from workers.gateway.ledger import PROVIDER_FAULTS, CallResult
-from workers.gateway.meter import OUTPUT_TOKENS, Charge, Meter, cost_usd, most, spent
+from workers.gateway.ledger import PROVIDER_FAULTS, REFUSALS, CallResult
+from workers.gateway.meter import (
+    OUTPUT_TOKENS,
+    Charge,
+    Meter,
+    cost_usd,
+    most,
+    spent,
+    uncached_cost_usd,
+)
 from workers.gateway.reading import Tokens
 
 PRICES = Prices(
@@ -35,6 +43,13 @@ def test_costs(prices: Prices, tokens: Tokens, cost: float | None) -> None:
     assert found == (None if cost is None else pytest.approx(cost))
 
 
+def test_costs_without_the_cache() -> None:
+    tokens = Tokens(1000, 400, 100)
+    assert cost_usd(PRICES, tokens) == pytest.approx((600 * 3 + 400 * 0.3 + 100 * 15) / 1e6)
+    assert uncached_cost_usd(PRICES, tokens) == pytest.approx((1000 * 3 + 100 * 15) / 1e6)
+    assert uncached_cost_usd(PRICES, Tokens(1000, 400, None)) is None
+
+
 def test_what_a_call_may_cost_at_most() -> None:
     assert most(PRICES, 41, 100) == Charge(1, 11, 100, (11 * 3 + 100 * 15) / 1_000_000)
     assert most(PRICES, 0, None).output_tokens == OUTPUT_TOKENS
@@ -43,6 +58,9 @@ def test_what_a_call_may_cost_at_most() -> None:
 @pytest.mark.parametrize("result", list(CallResult))
 def test_what_an_ended_call_is_charged_with(result: CallResult) -> None:
     assumed = Charge(1, 10, 20, 0.5)
+    if result in REFUSALS:
+        assert spent(result, Tokens(0, 0, 0), 0.0, assumed) == Charge()
+        return
     calls = 0 if result in PROVIDER_FAULTS else 1
     assert spent(result, Tokens(3, 0, 4), 0.1, assumed) == Charge(calls, 3, 4, 0.1)
     unknown = spent(result, Tokens(3, 0, None), None, assumed)

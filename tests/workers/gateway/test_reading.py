@@ -43,7 +43,7 @@ RESPONSE: dict[str, Any] = {
     ("dialect", "body", "tokens", "finish"),
     [
         ("chat", CHAT, Tokens(7, None, 3), "length"),
-        ("messages", MESSAGE, Tokens(125, 20, 9), "tool_use"),
+        ("messages", MESSAGE, Tokens(125, 20, 9, cache_write=100), "tool_use"),
         ("responses", RESPONSE, Tokens(50, 40, 6), "max_output_tokens"),
         ("chat", {"choices": []}, Tokens(), None),
         ("messages", {"content": []}, Tokens(), None),
@@ -127,3 +127,46 @@ def test_nothing_a_provider_says_is_an_exception(
     read_event(dialect, document, Reading())
     if isinstance(document, dict):
         read_event(dialect, {**document, "type": kind}, Reading())
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "tokens"),
+    [
+        (
+            "chat",
+            {
+                "choices": [],
+                "usage": {
+                    "prompt_tokens": 50,
+                    "completion_tokens": 20,
+                    "completion_tokens_details": {"reasoning_tokens": 12},
+                    "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 6},
+                },
+            },
+            Tokens(50, 4, 20, cache_write=6, reasoning=12),
+        ),
+        (
+            "responses",
+            {
+                "output": [],
+                "usage": {
+                    "input_tokens": 50,
+                    "output_tokens": 20,
+                    "output_tokens_details": {"reasoning_tokens": 12},
+                },
+            },
+            Tokens(50, None, 20, reasoning=12),
+        ),
+    ],
+)
+def test_reasoning_and_cache_writes(dialect: Dialect, body: dict[str, Any], tokens: Tokens) -> None:
+    assert read_body(dialect, body).tokens == tokens
+
+
+def test_a_later_event_that_leaves_out_the_cache_does_not_lose_it() -> None:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 100}
+    start = {"type": "message_start", "message": {"usage": usage}}
+    reading = read_event("messages", start, Reading())
+    delta = {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 5, "output_tokens": 9}}
+    reading = read_event("messages", delta, reading)
+    assert reading.tokens == Tokens(125, 20, 9, cache_write=100)

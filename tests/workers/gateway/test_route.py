@@ -7,6 +7,7 @@ import pytest
 
 from workers.contract.endpoint import Dialect, Endpoint
 from workers.gateway.ledger import CallResult
+from workers.gateway.reading import MOST_TOKENS
 from workers.gateway.refusal import Refusal
 from workers.gateway.route import (
     Asked,
@@ -74,6 +75,7 @@ def test_the_name_that_a_body_must_carry() -> None:
         ("messages", {"max_tokens": True}, None),
         ("messages", {"max_tokens": -1}, None),
         ("messages", {"max_tokens": "5"}, None),
+        ("messages", {"max_tokens": 10**400}, MOST_TOKENS),
     ],
 )
 def test_output_limits(dialect: Dialect, more: dict[str, Any], limit: int | None) -> None:

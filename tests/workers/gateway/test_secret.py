@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.gateway import GatewayError
-from workers.gateway.secret import SHORTEST_KEY, Scrubber, Secret, read_secret, scrub
+from workers.gateway.secret import (
+    SHORTEST_KEY,
+    Scrubber,
+    Secret,
+    SecretSource,
+    read_secret,
+    scrub,
+)
 
 
 def test_a_secret_is_not_shown() -> None:
@@ -29,6 +37,7 @@ def test_where_keys_are_read(tmp_path: Path) -> None:
     assert read(K="direct", K_FILE=str(file)) == "direct"
     assert read(K="", K_FILE=str(file)) == "from-file"
     assert read() is None
+    assert read(K="  ", K_FILE=str(file)) == "from-file"
     file.write_text("\n")
     assert read(K_FILE=str(file)) is None
 
@@ -38,6 +47,16 @@ def test_keys_that_no_header_may_carry(value: str) -> None:
     with pytest.raises(GatewayError, match=r"^K holds a key") as caught:
         read_secret("K", {"K": value})
     assert "ter2" not in str(caught.value)
+
+
+def test_a_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"")
+    os.truncate(tmp_path / "large", 2**30)
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "large", "link", "."):
+        with pytest.raises(GatewayError, match="K_FILE names a file that cannot be read"):
+            read_secret("K", {"K_FILE": str(tmp_path / name)})
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
@@ -53,7 +72,7 @@ def test_a_key_is_blanked_wherever_pieces_are_cut(unit: str, texts: list[str]) -
     # Each letter twelve times, so that the shortest key is long enough to be one.
     key = "".join(letter * SHORTEST_KEY for letter in unit)
     pieces = ["".join(letter * SHORTEST_KEY for letter in text).encode() for text in texts]
-    scrubber = Scrubber(Secret(key))
+    scrubber = Scrubber([Secret(key)])
     out = b"".join([*(scrubber.feed(piece) for piece in pieces), scrubber.flush()])
     whole = b"".join(pieces)
     assert len(out) == len(whole)
@@ -63,21 +82,60 @@ def test_a_key_is_blanked_wherever_pieces_are_cut(unit: str, texts: list[str]) -
 
 
 def test_nothing_is_held_back_without_reason() -> None:
-    scrubber = Scrubber(Secret("sk-123456789"))
+    scrubber = Scrubber([Secret("sk-123456789")])
     assert scrubber.feed(b"data: x\n\n") == b"data: x\n\n"
     assert scrubber.feed(b"ends in sk") == b"ends in "
     assert scrubber.feed(b"y") == b"sky"
-    assert Scrubber(None).feed(b"sk-123456789") == b"sk-123456789"
+    assert Scrubber([]).feed(b"sk-123456789") == b"sk-123456789"
 
 
 @pytest.mark.parametrize("key", ["x", "EMPTY", "ollama", "test"])
 def test_a_placeholder_is_no_secret_and_changes_no_answer(key: str) -> None:
     said = f"fix-pr-1234 is {key} and {key}".encode()
-    scrubber = Scrubber(Secret(key))
+    scrubber = Scrubber([Secret(key)])
     assert scrubber.feed(said) + scrubber.flush() == said
-    assert scrub(said.decode(), Secret(key)) == said.decode()
+    assert scrub(said.decode(), [Secret(key)]) == said.decode()
 
 
 def test_short_texts() -> None:
-    assert scrub("a sk-123456789 b", Secret("sk-123456789")) == "a *** b"
-    assert scrub("a", None) == "a"
+    assert scrub("a sk-123456789 b", [Secret("sk-123456789")]) == "a *** b"
+    assert scrub("a", []) == "a"
+
+
+def test_several_keys_are_blanked_in_one_stream() -> None:
+    scrubber = Scrubber([Secret("sk-123456789"), Secret("header-9876543")])
+    pieces = [b"a sk-1234", b"56789 b header-", b"9876543 c sk-x"]
+    out = b"".join([*(scrubber.feed(piece) for piece in pieces), scrubber.flush()])
+    assert out == b"a ************ b ************** c sk-x"
+
+
+def test_a_key_in_a_file_rotates(tmp_path: Path) -> None:
+    """As Kubernetes mounts a secret: a link to a folder that is swapped for another."""
+    for number in (1, 2):
+        (tmp_path / f"v{number}").mkdir()
+        (tmp_path / f"v{number}" / "key").write_text(f"key-number-{number}\n")
+    mount = tmp_path / "mount"
+    mount.symlink_to("v1")
+    source = SecretSource("K", {"K_FILE": str(mount / "key")})
+
+    def key() -> str:
+        secret = source.current()
+        assert secret is not None
+        return secret.reveal()
+
+    assert key() == "key-number-1"
+    mount.unlink()
+    assert key() == "key-number-1"
+    mount.symlink_to("v2")
+    assert key() == "key-number-2"
+    (tmp_path / "v2" / "key").write_text("")
+    assert key() == "key-number-2"
+    (tmp_path / "v2" / "key").write_text("key-number-3, written in place".replace(" ", "-"))
+    assert key() == "key-number-3,-written-in-place"
+
+
+def test_a_variable_goes_before_a_file_and_does_not_rotate(tmp_path: Path) -> None:
+    source = SecretSource("K", {"K": "direct", "K_FILE": str(tmp_path / "missing")})
+    secret = source.current()
+    assert secret is not None and secret.reveal() == "direct"
+    assert SecretSource("K", {}).current() is None

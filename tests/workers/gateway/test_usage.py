@@ -103,12 +103,38 @@ def test_what_is_known_of_a_message_that_broke_off() -> None:
         ),
         ("chat", "{not json", "provider_malformed"),
         ("chat", "[]", "provider_malformed"),
+        ("chat", {"error": "overloaded"}, "provider_5xx"),
     ],
 )
 def test_faults_inside_a_stream(dialect: Dialect, event: dict[str, Any] | str, fault: str) -> None:
     reader = UsageReader(dialect, is_stream=True)
     reader.feed(stream(event))
     assert reader.close().fault == CallResult(fault)
+
+
+def test_a_fault_stands_whatever_follows() -> None:
+    reader = UsageReader("chat", is_stream=True)
+    reader.feed(b'data: {"error": "overloaded"}\n\ndata: [DONE]\n\n')
+    assert reader.close().fault is CallResult.PROVIDER_5XX
+
+
+def test_an_end_alone_is_no_answer() -> None:
+    reader = UsageReader("chat", is_stream=True)
+    reader.feed(b": hello\n\ndata: [DONE]\n\n")
+    assert reader.close().fault is CallResult.PROVIDER_MALFORMED
+    reader = UsageReader("chat", is_stream=True)
+    reader.feed(b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n')
+    assert reader.close().fault is None
+
+
+def test_usage_that_is_sent_twice_counts_once_and_is_not_unsaid() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 3}
+    for last in (usage, {}, {"prompt_tokens": -1, "completion_tokens": 2**70}, None):
+        reader = UsageReader("chat", is_stream=True)
+        reader.feed(stream({"choices": [{"finish_reason": "stop"}], "usage": usage}))
+        reader.feed(stream({"choices": [], "usage": last}))
+        found = reader.close()
+        assert (found.fault, found.tokens) == (None, Tokens(input=9, output=3))
 
 
 def test_a_stream_may_lack_its_last_line_break() -> None:

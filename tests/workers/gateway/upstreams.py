@@ -16,6 +16,7 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
+from workers.allowance import Purse
 from workers.contract.condition import Budget, Prices
 from workers.contract.endpoint import Endpoint
 from workers.gateway import AgentAccess, Gateway, GatewayLimits, GatewayTrial, LedgerLine
@@ -132,14 +133,15 @@ async def gateway_to(
     limits: GatewayLimits | None = None,
     model: str | None = None,
     trial_max_cost_usd: float | None = None,
+    purse: Purse | None = None,
+    **more: Any,
 ) -> AsyncIterator[Agents]:
     """A gateway with endpoint ``m``, one trial on a socket, and its agents."""
-    endpoint = Endpoint.model_validate(
-        {"provider": provider, "api_key_env": "PROVIDER_KEY", "base_url": base_url, "model": model}
-    )
+    fields = {"provider": provider, "api_key_env": "PROVIDER_KEY", "base_url": base_url}
+    endpoint = Endpoint.model_validate({**fields, "model": model, **more})
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(
-            Gateway({"m": endpoint}, {"PROVIDER_KEY": KEY}, limits=limits)
+            Gateway({"m": endpoint}, {"PROVIDER_KEY": KEY}, limits=limits, purse=purse)
         )
         trial = await gateway.open_trial(
             agents or (access(),), folder / "usage.jsonl", trial_max_cost_usd=trial_max_cost_usd

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from scheduler.queue.breakers import BreakerChange
 from scheduler.queue.states import State
 from scheduler.queue.work_queue import Counts, LostLease, WorkQueue
 
-__all__ = ["Counts", "LostLease", "State", "WorkQueue"]
+__all__ = ["BreakerChange", "Counts", "LostLease", "State", "WorkQueue"]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from scheduler.queue.states import State
 from scheduler.retry import Spent
+from workers.contract.outcome import Cause
 from workers.contract.spec import Epoch
+
+if TYPE_CHECKING:
+    from scheduler.queue.breaker import Breaker, EndpointBreaker
 
 
 @dataclass(slots=True)
@@ -34,6 +40,25 @@ class Condition:
 
     name: str
     counts: Counts = field(default_factory=Counts)
+    every: int = 0
+    """Of a canary: attempts of other conditions between two of it; 0: it takes turns with them."""
+    due: int = 0
+    """Of a canary: after so many attempts of other conditions comes its next."""
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """The attempts of one condition that wait for the same endpoints, in their order."""
+
+    condition: Condition
+    breakers: tuple[EndpointBreaker, ...] = ()
+    """Of the endpoints that they use."""
+    waiting: deque[Attempt] = field(default_factory=deque)
+    planned: int = 0
+    """Attempts in that state, those in back-off included."""
+    parked_by: int = 0
+    """Open breakers of its endpoints; it has its turn only while there are none."""
+    in_turn: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -41,10 +66,17 @@ class Cell:
     """One cell: its attempts, and how many of its tries in a row said nothing."""
 
     cell: str
-    condition: Condition
+    line: Line
     attempts: list[Attempt] = field(default_factory=list)
     invalid_in_a_row: int = 0
+    failed_on: set[str] = field(default_factory=set)
+    """The nodes of those tries."""
     poisoned: bool = False
+
+    @property
+    def condition(self) -> Condition:
+        """Its condition."""
+        return self.line.condition
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +96,10 @@ class Attempt:
     """Of the last lease, on the queue's clock."""
     poisons: bool = True
     """Whether the loss of its lease counts towards its cell's poison limit."""
+    probes: tuple[Breaker, ...] = ()
+    """The open breakers that wait for what its lease shows."""
+    cause: Cause | None = None
+    """Of its commit, else of its last try; null while none has ended, or nobody knows."""
 
     @property
     def try_(self) -> str:

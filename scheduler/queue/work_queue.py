@@ -4,7 +4,8 @@ A state machine without I/O: the time is given, the store is asked by others. It
 from the store at every start, so nothing here outlives the driver.
 
 Every operation costs the same however many attempts there are, except that poisoning a cell
-visits the cell's attempts, once.
+visits the cell's attempts, once. An endpoint's breaker parks and frees whole lines, of which
+there are as many as conditions.
 
 *Why one renewal time a node:* orders renew every lease that a node holds, so leases of a node
 that has gone silent end together, and a heartbeat costs one assignment.
@@ -12,13 +13,15 @@ that has gone silent end together, and a heartbeat costs one assignment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduler.queue.attempts import Attempt, Cell, Condition, Counts, LostLease, NodeLeases
-from scheduler.queue.fair_line import FairLine
-from scheduler.queue.states import HELD, SETTLED, State, check_move
-from scheduler.retry import UNSPENT, Next, Spent, after_invalid, delay_s, may_try
-from workers.contract.outcome import RULES, Blame, Retry, Verdict
+from scheduler.queue.breaker import Breaker
+from scheduler.queue.breakers import BreakerChange
+from scheduler.queue.moves import Moves
+from scheduler.queue.states import HELD, State
+from scheduler.retry import UNSPENT, Spent, may_try
+from workers.contract.outcome import BLAME_OF, Cause, Verdict
 from workers.contract.result import TryRecord
 from workers.contract.spec import Epoch, Lease, Limits
 
@@ -28,7 +31,7 @@ AVOIDED_AT_MOST = 32
 """Attempts passed over in one call because another node is preferred for their next try."""
 
 
-class WorkQueue:
+class WorkQueue(Moves):
     """The attempts of one sweep under one driver generation."""
 
     def __init__(self, generation: int, limits: Limits, grace_s: float | None = None) -> None:
@@ -40,23 +43,23 @@ class WorkQueue:
             grace_s: how much longer than the term a lease is honoured here, so that the node's
                 clock always ends it first; by default a sixth of the term.
         """
+        super().__init__(limits, grace_s)
         self._generation = generation
-        self._limits = limits
-        self._grace_s = limits.lease_term_s / 6 if grace_s is None else grace_s
         self._counter = 0
-        self._attempts: dict[str, Attempt] = {}
-        self._cells: dict[str, Cell] = {}
-        self._conditions: dict[str, Condition] = {}
-        self._nodes: dict[str, NodeLeases] = {}
-        self._line = FairLine()
-        self._unsettled = 0
-        self.poisoned: list[str] = []
-        """Cells that reached the poison limit, in that order."""
 
     # Putting in
 
     def enqueue(
-        self, attempt: str, *, index: int, cell: str, condition: str, spent: Spent = UNSPENT
+        self,
+        attempt: str,
+        *,
+        index: int,
+        cell: str,
+        condition: str,
+        spent: Spent = UNSPENT,
+        endpoints: Iterable[str] = (),
+        every: int = 0,
+        cause: Cause | None = None,
     ) -> None:
         """Plans an attempt; one whose tries are spent is dead at once.
 
@@ -66,16 +69,23 @@ class WorkQueue:
             cell: its cell.
             condition: the condition's name; leases go round over the conditions.
             spent: its invalid tries under earlier drivers.
+            endpoints: the names of those that the cell's agents use; the same for all of a cell.
+            every: of a canary: one for so many attempts of other conditions; 0: turns, as the rest.
+            cause: of its last try under earlier drivers; null: there was none.
         """
         if attempt in self._attempts:
             return
-        group = self._conditions.setdefault(condition, Condition(condition))
-        home = self._cells.setdefault(cell, Cell(cell, group))
-        entry = Attempt(attempt, index, home, spent)
+        group = self._conditions.setdefault(condition, Condition(condition, every=every))
+        home = self._cells.get(cell)
+        if home is None:
+            home = self._cells[cell] = Cell(cell, self._breakers.line(group, endpoints))
+        entry = Attempt(attempt, index, home, spent, cause=cause)
         self._attempts[attempt] = entry
+        self._stands(entry, entry.state, +1)
         home.attempts.append(entry)
+        home.line.planned += 1
         group.counts.planned += 1
-        group.counts.invalid_tries += spent.tries
+        group.counts.invalid_tries += spent.tries + spent.forgiven
         self._unsettled += 1
         if home.poisoned or not may_try(spent, self._limits.max_tries):
             self._move(entry, State.DEAD)
@@ -88,10 +98,18 @@ class WorkQueue:
         """Leases up to ``count`` attempts to a node, the conditions in turn.
 
         An attempt whose last try was invalid goes to another node than before if another
-        attempt can be leased instead. Giving leases renews the node's others.
+        attempt can be leased instead. Giving leases renews the node's others. While the node's
+        breaker is open it gets at most one lease, a probe, and only when one is due. Probes of
+        endpoints come before all else, whichever node asks.
         """
         holder = self._holder(node, now)
+        # Also where nothing is given: what is due would else be due for ever.
+        self._line.admit(now)
+        if self._breakers.node(node).is_open:
+            return self._lease_probe(node, holder, now) if count > 0 else []
         leases: list[Lease] = []
+        while len(leases) < count and (found := self._breakers.probe(now)) is not None:
+            leases.append(self._give(found[0], node, holder, *found[1], probe=True))
         avoided: list[Attempt] = []
         prefers = len(self._nodes) > 1
         while len(leases) < count and (entry := self._line.pop(now)) is not None:
@@ -105,6 +123,32 @@ class WorkQueue:
             else:
                 self._line.push(entry, first=True)
         return leases
+
+    def adopt(self, node: str, tries: Mapping[str, Epoch], now: float) -> list[str]:
+        """The node runs tries that an earlier driver leased to it.
+
+        Those whose attempts are planned are held by the node from now on, under the epochs that
+        they have; the others are left to end as they may. So is a try that this driver has
+        counted as lost: it would count twice. Visits every planned attempt, once.
+
+        Returns:
+            The attempts that were adopted.
+        """
+        taken = {
+            entry: epoch
+            for attempt, epoch in tries.items()
+            if (entry := self._attempts.get(attempt)) is not None
+            and entry.state is State.PLANNED
+            and entry.epoch != epoch
+        }
+        if not taken:
+            return []
+        self._line.remove(taken.keys())
+        holder = self._holder(node, now)
+        for entry, epoch in taken.items():
+            self._hold(entry, node, holder, epoch)
+            self._move(entry, State.RUNNING)
+        return [entry.attempt for entry in taken]
 
     def started(self, node: str, attempts: Iterable[str]) -> None:
         """The node runs these attempts, as far as it still holds leases of them."""
@@ -127,16 +171,29 @@ class WorkQueue:
             Whether this is news: False for a repeated report, and for an invalid try whose
             lease was already counted as lost.
         """
-        if record.verdict is not Verdict.INVALID:
-            return self.committed(record.attempt, record.verdict)
         entry = self._attempts.get(record.attempt)
-        if entry is None or entry.try_ != record.try_ or not _open(entry):
+        if entry is None:
             return False
-        self._invalid(entry, record.blame, now)
+        if record.verdict is not Verdict.INVALID:
+            if entry.try_ != record.try_:
+                # An earlier try's: what its attempt's probe would have shown is not known.
+                self._breakers.withdrawn(entry)
+            return self.committed(record.attempt, record.verdict, record.cause)
+        if entry.try_ != record.try_ or not _open(entry):
+            return False
+        culprit = self._breakers.culprit(entry, record)
+        spent = entry.spent.after(record.blame, probe=record.probe)
+        self._invalid(entry, record.cause, spent, now, poisons=culprit is None)
+        self._breakers.reported(entry, record, culprit, now)
         return True
 
-    def committed(self, attempt: str, verdict: Verdict) -> bool:
+    def committed(self, attempt: str, verdict: Verdict, cause: Cause | None = None) -> bool:
         """The attempt's ``result.json`` exists, whoever wrote it: the first commit counts.
+
+        Args:
+            attempt: its id.
+            verdict: of the commit.
+            cause: of the commit; null: it is not known.
 
         Returns:
             Whether this is news.
@@ -144,6 +201,7 @@ class WorkQueue:
         entry = self._attempts.get(attempt)
         if entry is None or entry.state is State.COMMITTED:
             return False
+        self._because(entry, cause)
         self._move(entry, State.COMMITTED)
         counts = entry.cell.condition.counts
         if verdict is Verdict.PASS:
@@ -151,6 +209,8 @@ class WorkQueue:
         else:
             counts.failed += 1
         entry.cell.invalid_in_a_row = 0
+        entry.cell.failed_on.clear()
+        self._breakers.verdict(entry)
         return True
 
     def given_back(self, attempt: str, epoch: Epoch) -> bool:
@@ -162,6 +222,7 @@ class WorkQueue:
         entry = self._attempts.get(attempt)
         if entry is None or entry.epoch != epoch or entry.state is not State.LEASED:
             return False
+        self._breakers.withdrawn(entry)
         if entry.cell.poisoned:
             self._move(entry, State.DEAD)
         else:
@@ -181,6 +242,7 @@ class WorkQueue:
 
     def node_lost(self, node: str) -> list[LostLease]:
         """The node is dead for certain; ``release`` must follow for each of its leases."""
+        self._breakers.node_lost(node)
         holder = self._nodes.pop(node, None)
         return self._lose(tuple(holder.held.values())) if holder else []
 
@@ -191,7 +253,7 @@ class WorkQueue:
             return []
         return self._lose(tuple(holder.held[a] for a in attempts if a in holder.held))
 
-    def release(self, lost: LostLease, now: float) -> bool:
+    def release(self, lost: LostLease, now: float, cause: Cause = Cause.LEASE_EXPIRED) -> bool:
         """No commit was found of a lost lease's try: it counts as invalid, the harness's doing.
 
         Returns:
@@ -200,8 +262,34 @@ class WorkQueue:
         entry = self._attempts[lost.attempt]
         if entry.state is not State.LOST or entry.epoch != lost.epoch:
             return False
-        self._invalid(entry, Blame.HARNESS, now)
+        self._invalid(entry, cause, entry.spent.after(BLAME_OF[cause]), now)
         return True
+
+    # The word of others
+
+    def endpoint_down(self, name: str, now: float, why: str = "its requests fail") -> bool:
+        """Whoever sees an endpoint's requests says that they fail: its cells wait from now.
+
+        Returns:
+            Whether this is news: False if its breaker is open already, or no cell uses it.
+        """
+        return self._breakers.endpoint_down(name, now, why)
+
+    def endpoint_up(self, name: str) -> bool:
+        """Whoever sees an endpoint's requests says that they are answered again.
+
+        Returns:
+            Whether this is news.
+        """
+        return self._breakers.endpoint_up(name)
+
+    def node_down(self, name: str, now: float, why: str) -> bool:
+        """Whoever sees a node's requests says that they fail through it: only probes from now.
+
+        Returns:
+            Whether this is news.
+        """
+        return self._breakers.node_down(name, now, why)
 
     # Looking
 
@@ -234,111 +322,79 @@ class WorkQueue:
         """The attempts by condition and state; live values, to be read at once."""
         return {name: condition.counts for name, condition in self._conditions.items()}
 
+    def standings(self) -> Iterable[tuple[str, str, str, int]]:
+        """Every attempt, counted by cell, state and the cause of its commit or last try.
+
+        The cause is empty where no try has ended, or nobody knows why it did.
+        """
+        return [
+            (cell.cell, state, cause, count)
+            for (cell, state, cause), count in self._standings.items()
+        ]
+
     def next_due(self) -> float | None:
         """When the first attempt in back-off may be leased, on the queue's clock."""
         return self._line.next_due()
 
-    # The moves
+    @property
+    def breaker_changes(self) -> Sequence[BreakerChange]:
+        """Breakers that opened and closed so far, in that order."""
+        return self._breakers.changes
 
-    def _holder(self, node: str, now: float) -> NodeLeases:
-        holder = self._nodes.setdefault(node, NodeLeases(renewed_at=now))
-        holder.renewed_at = max(holder.renewed_at, now)
-        return holder
+    @property
+    def parked_endpoints(self) -> tuple[str, ...]:
+        """Endpoints whose breaker is open: what uses them waits, but for probes."""
+        return self._breakers.down
 
-    def _give(self, entry: Attempt, node: str, holder: NodeLeases) -> Lease:
+    def waiting_for_endpoints(self) -> Mapping[str, float]:
+        """Endpoint to when it was found to be down, if no open attempt waits for anything else.
+
+        Empty otherwise, and while any attempt, a probe's too, is under way.
+        """
+        return self._breakers.waiting_since(self._unsettled)
+
+    def broken_since(self, nodes: Iterable[str]) -> float | None:
+        """Since when the breakers of all these nodes have been open; None if one is not."""
+        return self._breakers.broken_since(nodes)
+
+    def _lease_probe(self, node: str, holder: NodeLeases, now: float) -> list[Lease]:
+        """What a node with an open breaker gets: one lease when it is due, else nothing."""
+        breaker = self._breakers.node(node)
+        if not breaker.is_due(now):
+            return []
+        entry = self._line.pop(now)
+        if entry is not None:
+            return [self._give(entry, node, holder, breaker)]
+        # Else a broken node and an endpoint that is down would wait for each other.
+        found = self._breakers.probe(now)
+        if found is None:
+            return []
+        return [self._give(found[0], node, holder, breaker, *found[1], probe=True)]
+
+    def _give(
+        self,
+        entry: Attempt,
+        node: str,
+        holder: NodeLeases,
+        *probed: Breaker,
+        probe: bool = False,
+    ) -> Lease:
+        """Leases an attempt; an endpoint's breaker among the probed makes it a ``probe``."""
+        entry.probes = probed
+        for breaker in probed:
+            breaker.probe = entry
         self._counter += 1
-        entry.epoch = Epoch(self._generation, self._counter)
-        entry.node = node
-        entry.leased_at = holder.renewed_at
-        entry.poisons = True
-        self._move(entry, State.LEASED)
-        holder.held[entry.attempt] = entry
+        epoch = Epoch(self._generation, self._counter)
+        self._hold(entry, node, holder, epoch)
         return Lease(
             attempt=entry.attempt,
             index=entry.index,
             cell=entry.cell.cell,
-            epoch=entry.epoch,
+            epoch=epoch,
             term_s=self._limits.lease_term_s,
+            probe=probe,
         )
-
-    def _lose(self, entries: tuple[Attempt, ...]) -> list[LostLease]:
-        """Loses leases together: one event, which counts once for each cell's poison limit."""
-        lost: list[LostLease] = []
-        cells: set[Cell] = set()
-        for entry in entries:
-            if entry.epoch is None:
-                continue
-            entry.poisons = entry.cell not in cells
-            cells.add(entry.cell)
-            self._move(entry, State.LOST)
-            lost.append(
-                LostLease(
-                    attempt=entry.attempt,
-                    index=entry.index,
-                    cell=entry.cell.cell,
-                    epoch=entry.epoch,
-                    node=entry.node,
-                    leased_at=entry.leased_at,
-                )
-            )
-        return lost
-
-    def _invalid(self, entry: Attempt, blame: Blame, now: float) -> None:
-        entry.cell.condition.counts.invalid_tries += 1
-        entry.spent = entry.spent.after(blame)
-        if RULES[blame].retry is not Retry.ON_RESUME and entry.poisons:
-            entry.cell.invalid_in_a_row += 1
-        match after_invalid(entry.spent, blame, self._limits.max_tries):
-            case Next.ON_RESUME:
-                self._move(entry, State.PARKED)
-            case Next.AGAIN if not entry.cell.poisoned:
-                self._again(entry, now + delay_s(entry.spent, blame))
-            case _:
-                self._move(entry, State.DEAD)
-        if entry.cell.invalid_in_a_row >= self._limits.poison and not entry.cell.poisoned:
-            self._poison(entry.cell)
-
-    def _again(self, entry: Attempt, until: float | None = None) -> None:
-        self._move(entry, State.PLANNED)
-        if until is None:
-            self._line.push(entry, first=True)
-        else:
-            self._line.delay(entry, until)
-
-    def _poison(self, cell: Cell) -> None:
-        cell.poisoned = True
-        self.poisoned.append(cell.cell)
-        for entry in cell.attempts:
-            if entry.state is State.PLANNED:
-                self._move(entry, State.DEAD)
-
-    def _move(self, entry: Attempt, target: State) -> None:
-        source = entry.state
-        check_move(entry.attempt, source, target)
-        entry.state = target
-        if source in HELD and target not in HELD:
-            holder = self._nodes.get(entry.node)
-            if holder is not None:
-                holder.held.pop(entry.attempt, None)
-        counts = entry.cell.condition.counts
-        _count(counts, source, -1)
-        _count(counts, target, +1)
-        self._unsettled += (source in SETTLED) - (target in SETTLED)
 
 
 def _open(entry: Attempt) -> bool:
     return entry.state in HELD or entry.state is State.LOST
-
-
-def _count(counts: Counts, state: State, by: int) -> None:
-    match state:
-        case State.PLANNED:
-            counts.planned += by
-        case State.LEASED | State.RUNNING | State.LOST:
-            counts.held += by
-        case State.DEAD:
-            counts.dead += by
-        case State.PARKED:
-            counts.parked += by
-        case State.COMMITTED:
-            pass  # counted by verdict, by whoever knows it

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from scheduler.queue.attempts import Attempt, Cell, Condition
-from scheduler.queue.fair_line import FairLine
+from scheduler.queue.attempts import Attempt, Cell, Condition, Line
+from scheduler.queue.fair_line import FairLine, take
 from scheduler.queue.states import State
 from scheduler.retry import UNSPENT
 
 
 def cell(name: str) -> Cell:
-    return Cell(name, Condition(name))
+    return Cell(name, Line(Condition(name)))
 
 
 def attempts(home: Cell, count: int) -> list[Attempt]:
@@ -71,3 +71,87 @@ def test_two_that_are_due_at_once_come_in_the_order_in_which_they_were_delayed()
     for attempt in attempts(cell("a"), 5):
         line.delay(attempt, until=1.0)
     assert drain(line, now=1.0) == ["a0", "a1", "a2", "a3", "a4"]
+
+
+def test_a_parked_line_has_no_turn_until_it_is_resumed() -> None:
+    line = FairLine()
+    a, b = attempts(cell("a"), 2), attempts(cell("b"), 1)
+    for attempt in (*a, *b):
+        line.push(attempt)
+    home = a[0].cell.line
+    home.parked_by = 1
+    assert drain(line) == ["b0"]
+    line.push(attempts(a[0].cell, 3)[2])
+    line.resume(home)
+    assert drain(line) == []
+    home.parked_by = 0
+    line.resume(home)
+    line.resume(home)
+    assert drain(line) == ["a0", "a1", "a2"]
+
+
+def test_the_lines_of_one_condition_share_its_turn() -> None:
+    line = FairLine()
+    group = Condition("a")
+    first, second = Cell("x", Line(group)), Cell("y", Line(group))
+    for attempt in (*attempts(first, 2), *attempts(second, 2), *attempts(cell("b"), 4)):
+        line.push(attempt)
+    assert drain(line) == ["x0", "b0", "y0", "b1", "x1", "b2", "y1", "b3"]
+
+
+def test_the_next_of_a_parked_line_can_be_taken_out() -> None:
+    line = FairLine()
+    a = attempts(cell("a"), 3)
+    for attempt in a:
+        line.push(attempt)
+    home = a[0].cell.line
+    home.parked_by = 1
+    a[0].state = State.DEAD
+    taken = take(home)
+    assert taken is a[1]
+    taken.state = State.LEASED
+    home.parked_by = 0
+    assert drain(line) == ["a2"]
+    assert take(home) is None
+
+
+def test_what_is_removed_is_nowhere() -> None:
+    line = FairLine()
+    a, b = attempts(cell("a"), 3), attempts(cell("b"), 2)
+    for attempt in (*a[:2], b[0]):
+        line.push(attempt)
+    line.delay(a[2], until=1.0)
+    line.delay(b[1], until=2.0)
+    line.remove({a[0], a[2], b[0]})
+    assert drain(line, now=5.0) == ["a1", "b1"]
+
+
+def test_canaries_come_once_in_so_many_attempts_the_first_before_all() -> None:
+    line = FairLine()
+    canary = Cell("c", Line(Condition("c", every=4)))
+    for attempt in (*attempts(canary, 3), *attempts(cell("a"), 5), *attempts(cell("b"), 5)):
+        line.push(attempt)
+    assert drain(line) == [
+        "c0", "a0", "b0", "a1", "b1", "c1", "a2", "b2", "a3", "b3", "c2", "a4", "b4",
+    ]  # fmt: skip
+
+
+def test_canaries_that_are_left_come_after_all_others() -> None:
+    line = FairLine()
+    canary = Cell("c", Line(Condition("c", every=50)))
+    for attempt in (*attempts(canary, 3), *attempts(cell("a"), 2)):
+        line.push(attempt)
+    assert drain(line) == ["c0", "a0", "a1", "c1", "c2"]
+
+
+def test_a_canary_that_waits_holds_nobody_up() -> None:
+    line = FairLine()
+    canary = Cell("c", Line(Condition("c", every=2)))
+    waiting, own = attempts(canary, 2), attempts(cell("a"), 4)
+    for attempt in (*waiting, *own):
+        line.push(attempt)
+    waiting[0].cell.line.parked_by = 1
+    assert drain(line) == ["a0", "a1", "a2", "a3"]
+    waiting[0].cell.line.parked_by = 0
+    line.resume(waiting[0].cell.line)
+    assert drain(line) == ["c0", "c1"]

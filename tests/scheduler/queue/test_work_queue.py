@@ -251,7 +251,7 @@ def test_a_verdict_starts_the_count_anew() -> None:
 
 def test_what_still_runs_of_a_poisoned_cell_may_count_but_is_not_tried_again() -> None:
     queue = queue_of(*(f"a1{n}" for n in range(6)), poison=3)
-    passing, failing, refused = queue.lease("n2", 3, 0.0)
+    passing, failing, refused = queue.lease("n1", 3, 0.0)
     poison(queue, 3)
     assert fail(queue, passing, Cause.NONE)
     assert fail(queue, failing, Cause.CONTAINER_LOST)

@@ -26,6 +26,7 @@ from scheduler.dataset.attempts import (
     run_attempts,
 )
 from scheduler.dataset.hints import instruction_faults, persona_faults
+from scheduler.dataset.images import ensure_task_image
 from scheduler.dataset.lock import TaskLock, digest_fault, read_lock
 from scheduler.dataset.places import TaskTexts
 from scheduler.dataset.proof import Proof, load_proof
@@ -43,10 +44,8 @@ from workers.container.docker import DockerEngine
 from workers.container.interface import ContainerError, Engine, ImageBuildError
 from workers.contract.task import Task
 from workers.contract.task_folder import digest_of
-from workers.contract.task_image import build_arguments, image_tag
 from workers.storage.interface import StoreError
 
-BUILD_S = 900.0
 NODE = "tasks-check"
 
 
@@ -170,18 +169,9 @@ class Check:
 
     async def _image(self, engine: Engine, case: _Case, task: Task, sweep: str) -> None:
         """Builds the image under the tag that the attempts' sweep will look for."""
-        context = case.folder / "environment"
         base = None if self.base_image is None else self.base_image.reference
-        dockerfile = await asyncio.to_thread((context / "Dockerfile").read_text)
-        arguments = build_arguments(dockerfile, sweep, base)
         try:
-            case.image = await engine.ensure_image(
-                context,
-                tag=image_tag(task, arguments),
-                build_args=arguments,
-                labels={"apiary.task": task.name, "apiary.sweep": sweep},
-                timeout_s=BUILD_S,
-            )
+            case.image = await ensure_task_image(engine, case.folder, task, sweep, base)
         except ImageBuildError as error:
             case.report.marks["image"] = mark([str(error)])
         except ContainerError as error:

@@ -1,17 +1,20 @@
-"""A task's own tests on the transcripts of its proof, in a sealed container of its own image.
+"""A task's own tests on evidence, in a sealed container of its own image.
 
-One container judges all transcripts of a task, one after the other, so that a task costs one
-start. Its tests see what a verifier sees in a trial: evidence, stored inputs, themselves.
+The evidence is that of a proof's transcripts, or what tries have left in a store. One container
+judges many, one after the other, so that they cost one start. The tests see what a verifier sees
+in a trial: evidence, stored inputs, themselves.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +45,7 @@ chmod -R a+rwX /out /logs
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests said to one transcript."""
+    """What the tests said to one piece of evidence."""
 
     dimensions: dict[str, float]
     """With ``reward``; empty if there was no usable word."""
@@ -65,20 +68,61 @@ async def prove(
     Raises:
         ContainerError: the container could not be run.
     """
-    with tempfile.TemporaryDirectory(prefix="apiary-proof-") as scratch:
+    transcripts = (*proof.accepted, *proof.refused)
+    inputs = {name: text.encode() for name, text in proof.inputs.items()}
+    evidence = [
+        (json.dumps(evidence_of(task, each), indent=2, sort_keys=True) + "\n").encode()
+        for each in transcripts
+    ]
+    try:
+        verdicts = await judge(
+            engine, image, folder, kit, task, evidence, inputs, sweep="tasks-check"
+        )
+    except ContainerTimeoutError:
+        seconds = seconds_for(task, len(evidence))
+        return [f"the tests took more than {seconds:g} s for {len(evidence)} transcripts"]
+    names = (each.name for each in transcripts)
+    return [*misjudged(proof, dict(zip(names, verdicts, strict=True)))]
+
+
+async def judge(
+    engine: Engine,
+    image: str,
+    folder: Path,
+    kit: Path,
+    task: Task,
+    evidence: Sequence[bytes],
+    inputs: Mapping[str, bytes],
+    *,
+    sweep: str,
+) -> list[Verdict]:
+    """What the tests say to each of some pieces of evidence.
+
+    Args:
+        engine: where to run.
+        image: the task's, by id.
+        folder: the task's.
+        kit: the verifier kit.
+        task: as read from the folder.
+        evidence: each as the file that a verifier reads.
+        inputs: what they share: path inside the image to contents.
+        sweep: for the container's label.
+
+    Raises:
+        ContainerTimeoutError: they took longer than ``seconds_for``.
+        ContainerError: the container could not be run.
+    """
+    with tempfile.TemporaryDirectory(prefix="apiary-judge-") as scratch:
         root = Path(scratch)
-        _lay_out(root, folder, kit, task, proof)
-        count = len(proof.accepted) + len(proof.refused)
-        seconds = START_S + count * task.config.verifier.timeout_sec
-        try:
-            await engine.run_once(_spec(image, root, task, seconds), seconds)
-        except ContainerTimeoutError:
-            return [f"the tests took more than {seconds:g} s for {count} transcripts"]
-        verdicts = {
-            transcript.name: _verdict(root / "out" / f"{number:03}")
-            for number, transcript in enumerate((*proof.accepted, *proof.refused))
-        }
-    return [*misjudged(proof, verdicts)]
+        await asyncio.to_thread(_lay_out, root, folder, kit, evidence, inputs)
+        seconds = seconds_for(task, len(evidence))
+        await engine.run_once(_spec(image, root, task, seconds, sweep), seconds)
+        return [_verdict(root / "out" / f"{number:03}") for number in range(len(evidence))]
+
+
+def seconds_for(task: Task, count: int) -> float:
+    """How long the tests may take for so many pieces of evidence."""
+    return START_S + count * task.config.verifier.timeout_sec
 
 
 def misjudged(proof: Proof, verdicts: dict[str, Verdict]) -> Iterator[str]:
@@ -115,35 +159,36 @@ def _listed(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"
 
 
-def _lay_out(root: Path, folder: Path, kit: Path, task: Task, proof: Proof) -> None:
-    """Writes cases, inputs and tests below a folder that a container may read."""
+def _lay_out(
+    root: Path, folder: Path, kit: Path, evidence: Sequence[bytes], inputs: Mapping[str, bytes]
+) -> None:
+    """Writes cases, inputs and tests below a folder that a container may read; blocks."""
     root.chmod(0o755)
     cached = shutil.ignore_patterns("__pycache__")
     shutil.copytree(folder / "tests", root / "tests", ignore=cached)
     shutil.copytree(kit, root / "tests" / "verifier_kit", ignore=cached, dirs_exist_ok=True)
-    for number, transcript in enumerate((*proof.accepted, *proof.refused)):
+    for number, data in enumerate(evidence):
         case = root / "cases" / f"{number:03}"
         case.mkdir(parents=True)
-        data = json.dumps(evidence_of(task, transcript), indent=2, sort_keys=True) + "\n"
-        (case / "buzz-evidence.json").write_text(data, "utf-8")
+        (case / "buzz-evidence.json").write_bytes(data)
     (root / "inputs").mkdir()
-    for name, text in proof.inputs.items():
+    for name, content in inputs.items():
         target = root / "inputs" / name.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
+        target.write_bytes(content)
     for name in ("logs", "out"):
         # Images may have any user.
         (root / name).mkdir()
         (root / name).chmod(0o777)
 
 
-def _spec(image: str, root: Path, task: Task, seconds: float) -> ContainerSpec:
+def _spec(image: str, root: Path, task: Task, seconds: float, sweep: str) -> ContainerSpec:
     environment = task.config.environment
     return ContainerSpec(
         image=image,
         command=("bash", "-c", _LOOP),
         labels={
-            "apiary.sweep": "tasks-check",
+            "apiary.sweep": sweep,
             "apiary.expires": str(int(time.time() + seconds + GRACE_S)),
         },
         environment={"PYTHONDONTWRITEBYTECODE": "1"},
@@ -177,6 +222,10 @@ def _verdict(place: Path) -> Verdict:
     for name, value in told.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             return Verdict({}, f"reward.json: {name!r} is not a number")
+        if not math.isfinite(value):
+            return Verdict({}, f"reward.json: {name!r} is not a finite number")
+    if not 0.0 <= told["reward"] <= 1.0:
+        return Verdict({}, f"reward.json: reward {told['reward']:g} is not between 0 and 1")
     return Verdict({name: float(value) for name, value in told.items()})
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
-from scheduler.lock import Lock, read_locks
+from scheduler.lock import Lock, read_locks, superseded
+from scheduler.lock_format import LockedCell
 from scheduler.report.results import AttemptResults, CellResults, SweepResults
+from scheduler.retry import Revival, fresh_from, revival_prefix
 from workers.contract.result import TryRecord
-from workers.contract.spec import Epoch, attempt_id, cell_id
+from workers.contract.spec import Epoch
 from workers.storage.interface import Store
 
 READERS = 16
@@ -24,7 +27,23 @@ def collect(store: Store, sweep: str) -> SweepResults:
         FormatError: a record is not of this version's format.
         StoreError: the store refused.
     """
-    lock = read_locks(store, sweep)[-1]
+    locks = read_locks(store, sweep)
+    return collect_under(store, locks[-1], superseded(locks))
+
+
+def collect_under(store: Store, lock: Lock, old: Sequence[LockedCell] = ()) -> SweepResults:
+    """All that a sweep has left so far of what one of its locks plans; blocks.
+
+    Args:
+        store: that has the sweep.
+        lock: one of it.
+        old: cells of earlier locks, to be told apart from the lock's.
+
+    Raises:
+        FormatError: a record is not of this version's format.
+        StoreError: the store refused.
+    """
+    sweep = lock.sweep
     results = {
         record.attempt: record
         for record in _records(store, _ending(store, f"sweeps/{sweep}/attempts/", "/result.json"))
@@ -32,48 +51,57 @@ def collect(store: Store, sweep: str) -> SweepResults:
     tries: defaultdict[str, list[TryRecord]] = defaultdict(list)
     for record in _records(store, _ending(store, f"sweeps/{sweep}/tries/", "/try.json")):
         tries[record.attempt].append(record)
-    return arrange(lock, results, tries)
+    revivals = [Revival.from_json(store.get(key), key) for key in store.keys(revival_prefix(sweep))]
+    return arrange(lock, results, tries, fresh_from(revivals), old)
 
 
 def arrange(
-    lock: Lock, results: Mapping[str, TryRecord], tries: Mapping[str, Sequence[TryRecord]]
+    lock: Lock,
+    results: Mapping[str, TryRecord],
+    tries: Mapping[str, Sequence[TryRecord]],
+    fresh: Mapping[str, int] = MappingProxyType({}),
+    old: Sequence[LockedCell] = (),
 ) -> SweepResults:
     """Records laid out as the lock plans them, by task and condition. Pure.
 
     Records of attempts that the lock does not plan are left out.
+
+    Args:
+        lock: the one in force.
+        results: attempt to its commit.
+        tries: attempt to the records of its tries.
+        fresh: attempt to the driver generation for which it got fresh tries last.
+        old: cells of earlier locks that are superseded.
     """
-    cells = []
-    for task in lock.tasks:
-        for condition in lock.conditions:
-            cell = cell_id(condition.digest, task.digest)
-            ids = (
-                attempt_id(lock.sweep, condition.digest, task.digest, index)
-                for index in range(lock.attempts[cell])
-            )
-            cells.append(
-                CellResults(
-                    cell=cell,
-                    condition=condition.manifest.condition,
-                    condition_digest=condition.digest,
-                    task=task.name,
-                    layer=task.layer,
-                    attempts=tuple(
-                        AttemptResults(
-                            attempt=attempt,
-                            index=index,
-                            result=results.get(attempt),
-                            tries=_in_order(results.get(attempt), tries.get(attempt, ())),
-                            max_tries=lock.limits.max_tries,
-                        )
-                        for index, attempt in enumerate(ids)
-                    ),
+
+    def arranged(cell: LockedCell) -> CellResults:
+        return CellResults(
+            cell=cell.cell,
+            condition=cell.condition.manifest.condition,
+            condition_digest=cell.condition.digest,
+            task=cell.task.name,
+            task_digest=cell.task.digest,
+            layer=cell.task.layer,
+            canary=cell.condition.canary,
+            attempts=tuple(
+                AttemptResults(
+                    attempt=attempt,
+                    index=index,
+                    result=results.get(attempt),
+                    tries=_in_order(results.get(attempt), tries.get(attempt, ())),
+                    max_tries=lock.limits.max_tries,
+                    fresh_from=fresh.get(attempt, 0),
                 )
-            )
+                for index, attempt in enumerate(cell.ids(lock.sweep))
+            ),
+        )
+
     return SweepResults(
         sweep=lock.sweep,
         rule=lock.scoring.rule,
         coverage_gate=lock.scoring.coverage_gate,
-        cells=tuple(cells),
+        cells=tuple(arranged(cell) for cell in lock.cells),
+        superseded=tuple(arranged(cell) for cell in old),
     )
 
 

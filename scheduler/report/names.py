@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_START = re.compile(r".*-([0-9]{8}T[0-9]{6}Z)")
+
 
 def short_name(task: str) -> str:
     """A task's name without its namespace."""
@@ -11,3 +15,9 @@ def short_name(task: str) -> str:
 def counted(number: int, what: str) -> str:
     """``1 node``, ``2 nodes``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def sweep_start(sweep: str) -> tuple[str, str]:
+    """Orders sweeps by the UTC start that their ids end with."""
+    match = _START.fullmatch(sweep)
+    return (match[1] if match else "", sweep)

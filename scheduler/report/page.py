@@ -6,21 +6,30 @@ comes from a run is escaped.
 
 from __future__ import annotations
 
-import importlib.resources
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from jinja2 import DictLoader, Environment, StrictUndefined, select_autoescape
-
-from scheduler.report.names import short_name
+from scheduler.lock import Lock, lock_key, read_locks
+from scheduler.report.charts import HEIGHT, WIDTH, cost_points, curves, failure_bars
+from scheduler.report.comparison_format import Comparison
+from scheduler.report.names import counted, short_name
 from scheduler.report.results import AttemptResults, CellResults, SweepResults
-from scheduler.report.summary import Summary
-from scheduler.report.tables import interval_text, rate_text
-from workers.contract.outcome import Phase
+from scheduler.report.summary import CellScore, Summary
+from scheduler.report.tables import dollars_text, interval_text, rate_text
+from scheduler.report.times import phase_times, timeline
+from scheduler.report.transcript import visible
+from scheduler.templates import Templates, style
+from workers.contract.outcome import Blame
 from workers.storage.interface import Store
 
 MAX_ATTEMPTS = 2000
 """Attempts listed one by one; beyond, passes are left out first."""
+
+MAX_CAUSES = 200
+
+SHOWN_K = 5
+"""Values of k in the table, the first and the last among them; the picture has all."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,6 @@ class AttemptRow:
     """Dimensions below 1."""
     tries: int
     seconds: float
-    phases: tuple[tuple[str, float, float], ...]
-    """(phase, seconds, share of the attempt's time) in order."""
 
 
 def report_keys(sweep: str) -> tuple[str, str]:
@@ -49,54 +56,89 @@ def report_keys(sweep: str) -> tuple[str, str]:
     return f"sweeps/{sweep}/report/report.html", f"sweeps/{sweep}/report/summary.json"
 
 
-def write_report(store: Store, results: SweepResults, summary: Summary) -> str:
+def write_report(
+    store: Store, results: SweepResults, summary: Summary, comparison: Comparison | None = None
+) -> str:
     """Writes page and summary over those of an earlier moment; blocks.
+
+    Args:
+        store: where the sweep is.
+        results: of the sweep.
+        summary: of the results.
+        comparison: with a baseline, which is side a of it.
 
     Returns:
         Where the page is: a path for a ``file://`` store, else a URL.
 
     Raises:
+        LockError: the sweep has no lock.
         StoreError: the store refused.
     """
     page, document = report_keys(results.sweep)
+    lock = read_locks(store, results.sweep)[-1]
     store.put(document, summary.to_json().encode() + b"\n")
-    store.put(page, render(results, summary).encode())
+    store.put(page, render(results, summary, lock, comparison).encode("utf-8", "replace"))
     return f"{store.url.partition('?')[0].removeprefix('file://').rstrip('/')}/{page}"
 
 
-def render(results: SweepResults, summary: Summary) -> str:
-    """The page as HTML. Pure."""
-    template = (
-        importlib.resources.files("scheduler.report").joinpath("page.html").read_text("utf-8")
-    )
-    environment = Environment(
-        loader=DictLoader({"page.html": template}),
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(rate=rate_text, interval=interval_text, short=short_name)
+def render(
+    results: SweepResults,
+    summary: Summary,
+    lock: Lock | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """The page as HTML; what is not given is left out of it. Pure."""
+    filters: dict[str, Callable[..., Any]] = {
+        "rate": rate_text,
+        "interval": interval_text,
+        "short": short_name,
+        "visible": visible,
+        "counted": counted,
+        "dollars": dollars_text,
+    }
     rows = sorted(_rows(results), key=lambda row: row.verdict == "pass")
-    return environment.get_template("page.html").render(
+    shown_curves, most_k = curves(summary)
+    costs, most_cost = cost_points(summary)
+    return Templates("scheduler.report", filters).render(
+        "page.html",
+        style=style(),
+        width=WIDTH,
+        height=HEIGHT,
         summary=summary,
-        conditions=[condition.condition for condition in summary.conditions],
-        layers=_layers(summary),
+        conditions=list(dict.fromkeys(each.condition for each in summary.conditions)),
+        layers=layers(summary),
+        ks=shown_ks(most_k),
+        curves=shown_curves,
+        most_k=most_k,
+        comparison=comparison,
+        costs=costs,
+        most_cost=most_cost,
+        failures=failure_bars(summary),
+        blames=[each.value for each in Blame if any(c.blame == each for c in summary.causes)],
+        causes_shown=MAX_CAUSES,
+        times=phase_times(results),
+        timeline=timeline(results),
+        lock=lock,
+        place="" if lock is None else f"{lock.store}/{lock_key(lock.sweep, lock.number)}",
         rows=rows[:MAX_ATTEMPTS],
         left_out=max(0, len(rows) - MAX_ATTEMPTS),
         some_open=any(condition.rates.open for condition in summary.conditions),
         settled=results.settled,
         planned=results.planned,
-        phases=[phase.value for phase in Phase],
     )
 
 
-def _layers(summary: Summary) -> dict[str, dict[str, dict[str, object]]]:
+def layers(summary: Summary) -> dict[str, dict[str, dict[str, CellScore]]]:
     """Layer, task and condition to cell, in the summary's order."""
-    layers: dict[str, dict[str, dict[str, object]]] = {}
+    found: dict[str, dict[str, dict[str, CellScore]]] = {}
     for cell in summary.cells:
-        layers.setdefault(cell.layer, {}).setdefault(cell.task, {})[cell.condition] = cell
-    return layers
+        found.setdefault(cell.layer, {}).setdefault(cell.task, {})[cell.condition] = cell
+    return found
+
+
+def shown_ks(most: int) -> list[int]:
+    """The values of k that the table names: powers of two, and the largest."""
+    return sorted({*(2**n for n in range(SHOWN_K - 1) if 2**n <= most), most}) if most else [1]
 
 
 def _rows(results: SweepResults) -> Iterator[AttemptRow]:
@@ -107,8 +149,6 @@ def _rows(results: SweepResults) -> Iterator[AttemptRow]:
 
 def _row(cell: CellResults, attempt: AttemptResults) -> AttemptRow:
     record = attempt.last
-    seconds = sum(record.phase_seconds.values()) if record else 0.0
-    times = record.phase_seconds if record else {}
     return AttemptRow(
         attempt=attempt.attempt,
         task=cell.task,
@@ -122,10 +162,5 @@ def _row(cell: CellResults, attempt: AttemptResults) -> AttemptRow:
         if record
         else "",
         tries=len(attempt.tries),
-        seconds=seconds,
-        phases=tuple(
-            (phase.value, times[phase.value], times[phase.value] / seconds)
-            for phase in Phase
-            if seconds > 0 and times.get(phase.value)
-        ),
+        seconds=sum(record.phase_seconds.values()) if record else 0.0,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from scheduler.retry import may_try, spent_by
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord
+from workers.contract.spec import CanaryKind
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class AttemptResults:
     """Every try that ended, in the order of their epochs."""
     max_tries: int
     """Tries of one attempt, the first included."""
+    fresh_from: int = 0
+    """The driver generation for which the operator asked for fresh tries last; 0: never."""
 
     @property
     def passed(self) -> bool:
@@ -30,7 +33,7 @@ class AttemptResults:
     @property
     def open(self) -> bool:
         """Whether ``resume`` would go on with it: it has no result, and its tries are not spent."""
-        spent = spent_by(record.blame for record in self.tries)
+        spent = spent_by(self.tries, self.fresh_from)
         return self.result is None and may_try(spent, self.max_tries)
 
     @property
@@ -51,6 +54,9 @@ class CellResults:
     """The task's whole name."""
     layer: str
     attempts: tuple[AttemptResults, ...]
+    task_digest: str = ""
+    canary: CanaryKind | None = None
+    """Of a canary: it is reported apart and counts in no score."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class SweepResults:
     """What a missing attempt counts as in the headline."""
     coverage_gate: float
     cells: tuple[CellResults, ...]
+    superseded: tuple[CellResults, ...] = ()
+    """Cells of earlier locks whose task or condition has changed since; they count nowhere."""
 
     @property
     def settled(self) -> int:

@@ -43,7 +43,26 @@ class IntervalScore(Strict):
 
     low: float
     high: float
-    method: Literal["wilson", "clustered"]
+    method: Literal["wilson", "clustered", "paired", "fixed"]
+
+
+class Spent(Strict):
+    """Over all tries, counted or not."""
+
+    calls: int
+    input_tokens: int
+    """With those read from a cache and written to one."""
+    cached_input_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    """With those that were thought and not said."""
+    reasoning_tokens: int
+    cost_usd: float
+    """Over the calls whose cost is known."""
+    uncached_cost_usd: float
+    """Of the same calls, as if nothing had been read from a cache."""
+    unknown_cost_calls: int
+    trial_seconds: float
 
 
 class CellScore(Strict):
@@ -60,6 +79,9 @@ class CellScore(Strict):
     """Over valid attempts that carry a reward."""
     lost_dimensions: dict[str, int]
     """Dimension to the number of valid attempts in which it was below 1."""
+    condition_digest: str
+    task_digest: str
+    spent: Spent
 
 
 class KScore(Strict):
@@ -74,7 +96,8 @@ class KScore(Strict):
 class WorkflowScore(Strict):
     """A condition's rate over the workflow tasks: the mean of per-task rates.
 
-    The interval is that of ``strict`` or ``valid_only``, whichever the sweep's rule names.
+    The interval is that of ``strict`` or ``valid_only``, whichever the sweep's rule names. Where
+    the headline is withheld there is neither an interval of it nor pass@k.
     """
 
     tasks: int
@@ -85,22 +108,19 @@ class WorkflowScore(Strict):
     low: float
     high: float
     interval: IntervalScore | None
+    outer: IntervalScore
+    """From the interval's lower end if every missing attempt failed to its upper end if every one
+    passed: chance and missing data together."""
+    mean_reward: float | None
+    """Mean over tasks of the mean reward of their valid attempts."""
+    detectable: float | None
+    """The difference to another condition of this size that would be found in 80 % of cases at
+    5 %, as far as these results tell the spread; null where they do not."""
     k: tuple[KScore, ...]
 
     def figure(self, rule: str) -> float | None:
         """The one figure that the sweep's rule asks for."""
         return self.strict if rule == "strict" else self.valid_only
-
-
-class Spent(Strict):
-    """Over all tries of a condition, counted or not."""
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float
-    unknown_cost_calls: int
-    trial_seconds: float
 
 
 class ConditionScore(Strict):
@@ -114,6 +134,9 @@ class ConditionScore(Strict):
     """Whether coverage allows one figure to stand for the condition."""
     withheld: str = ""
     """Why not, in words."""
+    figure: float | None
+    """The headline: the workflow rate by the sweep's rule; null where it is withheld, or where
+    there is no workflow task."""
     workflow: WorkflowScore | None
     """Null where the sweep has no workflow task."""
     spent: Spent
@@ -131,10 +154,32 @@ class CauseCount(Strict):
     """An attempt that shows it."""
 
 
+class CanaryScore(Strict):
+    """The canaries of one kind, or all of them together: what they say of the harness."""
+
+    kind: Literal["oracle", "nop", "solver", "all"]
+    condition: str
+    """Empty for all of them together."""
+    rates: Rates
+    judged_tries: int
+    """Tries that ended, those apart that the operator stopped."""
+    error_tries: int
+    """Of them invalid: they broke, though nothing depended on a model."""
+    error_rate: float | None
+    """The infrastructure error rate: ``error_tries`` / ``judged_tries``."""
+    error_interval: IntervalScore | None
+    unexpected: int
+    """Valid attempts that came to other than what this kind must come to: a pass of ``nop``, a
+    fail of ``oracle`` or ``solver``."""
+    noise_floor: float | None
+    """``unexpected`` / valid attempts: how often a verdict is wrong by no fault of a model."""
+    noise_interval: IntervalScore | None
+
+
 class Summary(Strict):
     """``summary.json``."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     sweep: str
     rule: str
     coverage_gate: float
@@ -142,10 +187,17 @@ class Summary(Strict):
     cells: tuple[CellScore, ...]
     causes: tuple[CauseCount, ...]
     """What was not a pass, most frequent first."""
+    canaries: tuple[CanaryScore, ...] = ()
+    """One row a kind, then one of all; empty where the sweep has none. They enter nothing else,
+    but ``causes`` has what they came to otherwise than they must."""
+    canary_cells: tuple[CellScore, ...] = ()
+    superseded: tuple[CellScore, ...] = ()
+    """Cells of earlier locks whose task or condition has changed since, as far as they were
+    tried. They enter nothing else."""
     notes: tuple[str, ...] = Field(default=())
     """What a reader must know before the figures."""
 
     @property
     def conclusive(self) -> bool:
-        """Whether every condition may carry a headline."""
-        return all(condition.headline for condition in self.conditions)
+        """Whether there are conditions, and every one may carry a headline."""
+        return bool(self.conditions) and all(condition.headline for condition in self.conditions)

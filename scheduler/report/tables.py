@@ -10,7 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from scheduler.report.names import counted, short_name
-from scheduler.report.summary import CellScore, ConditionScore, IntervalScore, Rates, Summary
+from scheduler.report.summary import (
+    CellScore,
+    ConditionScore,
+    IntervalScore,
+    Rates,
+    Spent,
+    Summary,
+)
 
 WIDE = 6
 """Up to this many conditions stand side by side, one column each."""
@@ -26,6 +33,10 @@ def closing_tables(summary: Summary) -> RenderableType:
         if any(cell.layer == layer for cell in summary.cells):
             parts.append(table)
     parts.append(_conditions(summary))
+    if summary.canaries:
+        parts.append(_canaries(summary))
+    if summary.superseded:
+        parts.append(_superseded(summary))
     if summary.causes:
         parts.append(_causes(summary))
     parts.extend(Text(f"! {note}", style="yellow") for note in summary.notes)
@@ -88,15 +99,26 @@ def _cell_text(cell: CellScore) -> Text:
 def _workflow(summary: Summary) -> Group:
     cells = [cell for cell in summary.cells if cell.layer == "workflow"]
     table = plain_table("condition")
-    for heading in ("pass rate", "95 % interval", "bounds", "tasks", "pass@k", "pass^k"):
+    rewarded = any(_rewards_tell_more(condition) for condition in summary.conditions)
+    headings = ("pass rate", "95 % interval", "bounds", "tasks", "pass@k", "pass^k")
+    for heading in (*headings, *(("mean reward",) if rewarded else ())):
         table.add_column(heading, justify="right")
     for condition in summary.conditions:
         if condition.workflow is not None:
-            table.add_row(condition.condition, *_workflow_row(condition, summary.rule))
+            mean = condition.workflow.mean_reward
+            more = (("-" if mean is None else f"{mean:.3f}"),) if rewarded else ()
+            table.add_row(condition.condition, *_workflow_row(condition, summary.rule), *more)
     return Group(
         titled("Workflow: pass rate, mean over tasks, with 95 % interval", table),
         titled("Workflow tasks (passed/attempts)", _cell_table(summary, cells)),
     )
+
+
+def _rewards_tell_more(condition: ConditionScore) -> bool:
+    """Whether there are rewards between nothing and all: else they say what the rate says."""
+    score = condition.workflow
+    told = None if score is None or score.valid_only is None else score.mean_reward
+    return told is not None and score is not None and abs(told - (score.valid_only or 0.0)) > 1e-9
 
 
 def _workflow_row(condition: ConditionScore, rule: str) -> Iterable[str | Text]:
@@ -124,7 +146,7 @@ def _conditions(summary: Summary) -> Group:
     table = plain_table("condition")
     some_open = any(condition.rates.open for condition in summary.conditions)
     headings = ("planned", "passed", "failed", "invalid", *(("open",) if some_open else ()))
-    for heading in (*headings, "coverage", "tries", "cost"):
+    for heading in (*headings, "coverage", "tries", "cost", "without cache"):
         table.add_column(heading, justify="right")
     for condition in summary.conditions:
         rates = condition.rates
@@ -137,7 +159,8 @@ def _conditions(summary: Summary) -> Group:
             *((Text(str(rates.open), style="yellow" if rates.open else ""),) if some_open else ()),
             Text(f"{rates.coverage:.0%}", style="" if condition.headline else "yellow"),
             _tries_text(rates),
-            _cost_text(condition),
+            dollars_text(condition.spent.cost_usd, condition.spent),
+            dollars_text(condition.spent.uncached_cost_usd, condition.spent),
         )
     return titled("Attempts", table)
 
@@ -150,10 +173,44 @@ def _tries_text(rates: Rates) -> str:
     )
 
 
-def _cost_text(condition: ConditionScore) -> str:
+def dollars_text(cost_usd: float, spent: Spent) -> str:
     """Dollars; a call whose cost nobody reported makes the sum a lower bound."""
-    spent = condition.spent
-    return f"{'≥ ' if spent.unknown_cost_calls else ''}${spent.cost_usd:.4f}"
+    return f"{'≥ ' if spent.unknown_cost_calls else ''}${cost_usd:.4f}"
+
+
+def _canaries(summary: Summary) -> Group:
+    """What attempts with a known result say of the harness."""
+    table = plain_table("canary")
+    for heading in ("attempts", "invalid", "tries", "errors", "95 %", "unexpected", "95 %"):
+        table.add_column(heading, justify="right")
+    for row in summary.canaries:
+        table.add_row(
+            row.kind,
+            str(row.rates.planned),
+            str(row.rates.invalid),
+            str(row.judged_tries),
+            rate_text(row.error_rate),
+            interval_text(row.error_interval),
+            rate_text(row.noise_floor),
+            interval_text(row.noise_interval),
+        )
+    return titled("Canaries: infrastructure errors (of tries), noise floor (of valid)", table)
+
+
+def _superseded(summary: Summary) -> Group:
+    """What was tried of tasks and conditions before they changed."""
+    table = plain_table()
+    for heading in ("task", "its digest", "condition", "its digest"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("passed", "failed", "invalid"):
+        table.add_column(heading, justify="right")
+    for cell in summary.superseded:
+        digests = (cell.task_digest[:12], cell.condition_digest[:12])
+        counts = (cell.rates.passed, cell.rates.failed, cell.rates.invalid)
+        table.add_row(
+            short_name(cell.task), digests[0], cell.condition, digests[1], *map(str, counts)
+        )
+    return titled("Superseded by a changed task or condition: counts nowhere", table)
 
 
 def _causes(summary: Summary) -> Group:

@@ -7,6 +7,7 @@ import pytest
 from scheduler.lock import LockError, write_lock
 from scheduler.plan import Plan
 from scheduler.report.collect import collect
+from scheduler.retry import Revival, revival_prefix
 from tests.scheduler.manifest.builders import plan_of, write_world
 from tests.scheduler.report.builders import record
 from workers.contract.outcome import Cause
@@ -73,3 +74,21 @@ def test_files_beside_the_records_are_not_read(planned: tuple[Store, Plan]) -> N
 def test_a_sweep_that_is_not_there_is_said(planned: tuple[Store, Plan]) -> None:
     with pytest.raises(LockError, match="no lock of a sweep 'other'"):
         collect(planned[0], "other")
+
+
+def test_fresh_tries_make_a_dead_attempt_open_again(planned: tuple[Store, Plan]) -> None:
+    store, plan = planned
+    name = plan.attempts[0].attempt
+    for number in (1, 2, 3):
+        put(store, plan, record(Cause.CONTAINER_LOST, name, number), counts=False)
+
+    def found_open() -> bool:
+        cells = collect(store, plan.sweep).cells
+        return next(a.open for cell in cells for a in cell.attempts if a.attempt == name)
+
+    assert not found_open()
+    revival = Revival(
+        sweep=plan.sweep, generation=2, at="2026-01-01T00:00:00Z", causes=(), attempts=(name,)
+    )
+    store.put(f"{revival_prefix(plan.sweep)}2.json", revival.to_json().encode())
+    assert found_open()

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 import scheduler.report.page
-from scheduler.report.page import render, report_keys, write_report
+from scheduler.report.page import render
 from scheduler.report.results import SweepResults
 from scheduler.report.score import score
-from scheduler.report.summary import Summary
 from tests.scheduler.report.builders import cell, results
-from workers.storage import open_store
 
 VOID = {"meta", "line", "rect", "circle"}
 
@@ -88,16 +86,24 @@ def test_many_attempts_are_cut_and_the_passes_go_first(monkeypatch: pytest.Monke
     monkeypatch.setattr(scheduler.report.page, "MAX_ATTEMPTS", 50)
     made = results(cell(" ".join(["p"] * 50 + ["f"] * 3)))
     text = page(made).text
-    assert text.count("model: wrong") == 3
+    assert text.partition("Every attempt")[2].count("model: wrong") == 3
     assert "and 3 more passes or rows that are left out here" in text
 
 
-def test_page_and_summary_are_written_over_those_of_an_earlier_moment(tmp_path: Path) -> None:
-    store = open_store(f"file://{tmp_path}")
-    for attempts in ("p -", "p p"):
-        made = results(cell(attempts))
-        where = write_report(store, made, score(made))
-    html, document = report_keys(made.sweep)
-    assert where == str(tmp_path / html)
-    assert Path(where).read_text("utf-8").startswith("<!doctype html>")
-    assert Summary.from_json(store.get(document), document).conclusive
+def test_the_cost_stands_with_and_without_the_cache() -> None:
+    usage = {"calls": 1, "cost_usd": 0.25, "uncached_cost_usd": 0.75, "unknown_cost_calls": 1}
+    text = page(results(cell("p p", usage=usage))).text
+    assert "≥ $0.5000" in text
+    assert "≥ $1.5000" in text
+
+
+def test_superseded_cells_stand_apart_under_their_digests_and_count_nowhere() -> None:
+    now, old = cell("p p"), cell("f f iii", task="greet")
+    old = replace(old, task_digest="0ld" + "d" * 61)
+    untried = replace(cell("- -", task="gone"), task_digest="never")
+    text = page(replace(results(now), superseded=(old, untried))).text
+    assert "Superseded: results under old digests" in text
+    assert "0ldddddddddd" in text
+    assert "2 of 2 attempts have a verdict" in text
+    assert "gone" not in text
+    assert "Superseded" not in page(results(now)).text

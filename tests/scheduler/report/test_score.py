@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.report.score import rates, score
+from scheduler.report.rates import rates
+from scheduler.report.score import score
 from scheduler.report.summary import ConditionScore, Summary
 from tests.scheduler.report.builders import attempt, cell, results, sweep_of
 
@@ -96,8 +99,10 @@ def test_a_task_without_any_valid_attempt_withholds_the_headline_at_any_coverage
 def test_the_rule_of_the_lock_chooses_the_headline_and_its_interval(
     rule: str, figure: float
 ) -> None:
-    workflow = _only(score(sweep_of({"a": "p i"}, rule=rule))).workflow
+    condition = _only(score(sweep_of({"a": "p i"}, rule=rule, gate=0.5)))
+    workflow = condition.workflow
     assert workflow is not None
+    assert condition.figure == figure
     assert workflow.figure(rule) == figure
     assert workflow.interval is not None
     assert workflow.interval.low <= figure <= workflow.interval.high
@@ -111,6 +116,68 @@ def test_every_k_that_the_data_carry_has_a_row_with_the_tasks_that_carry_it() ->
     assert workflow.k[1].pass_at == 1.0
     assert workflow.k[1].pass_all == pytest.approx(1 / 3)
     assert workflow.k[2].pass_all == 0.0
+
+
+def test_below_the_gate_there_is_no_figure_nor_interval_nor_pass_at_k() -> None:
+    condition = _only(score(sweep_of({"a": "p p p p p p p p iii iii"})))
+    workflow = condition.workflow
+    assert workflow is not None
+    assert (condition.figure, workflow.interval, workflow.k) == (None, None, ())
+    assert (workflow.low, workflow.high) == (0.8, 1.0)
+    assert workflow.outer.low < 0.8
+    assert workflow.outer.high == 1.0
+
+
+def test_regression_attempts_do_not_cover_for_workflow_tasks() -> None:
+    kept = cell(" ".join(["p"] * 40), layer="regression", task="threads")
+    summary = score(results(kept, cell("p p iii", task="greet")))
+    assert _only(summary).rates.coverage > 0.9
+    assert _only(summary).withheld == (
+        "coverage of the workflow tasks 66.7% is below the gate 90.0%"
+    )
+
+
+def test_a_sweep_without_cells_is_not_conclusive() -> None:
+    summary = score(results())
+    assert not summary.conclusive
+    assert summary.notes == ("the sweep plans no attempt",)
+    assert score(results(replace(cell("p"), attempts=()))).conditions == ()
+
+
+def test_canaries_are_reported_apart_and_count_in_no_score() -> None:
+    solver = replace(cell("p ip iii f", condition="canary-solver"), canary="solver")
+    nop = replace(cell("f f p cf", condition="canary-nop"), canary="nop")
+    summary = score(results(cell("p p"), solver, nop))
+    assert [each.condition for each in summary.conditions] == ["solver"]
+    assert [each.condition for each in summary.cells] == ["solver"]
+    assert {each.condition for each in summary.canary_cells} == {"canary-solver", "canary-nop"}
+    rows = {row.kind: row for row in summary.canaries}
+    assert list(rows) == ["nop", "solver", "all"]
+    assert (rows["solver"].error_tries, rows["solver"].judged_tries) == (4, 7)
+    assert (rows["solver"].unexpected, rows["solver"].noise_floor) == (1, pytest.approx(1 / 3))
+    # What the operator stopped says nothing of the infrastructure.
+    assert (rows["nop"].error_tries, rows["nop"].judged_tries) == (0, 4)
+    assert (rows["nop"].unexpected, rows["nop"].noise_floor) == (1, 0.25)
+    assert rows["all"].error_rate == pytest.approx(4 / 11)
+    # A fail is what nop must come to: it is no cause of anything.
+    assert {(row.condition, row.cause) for row in summary.causes} == {
+        ("canary-solver", "container_lost"),
+        ("canary-solver", "wrong"),
+        ("canary-nop", "none"),
+        ("canary-nop", "cancelled"),
+    }
+
+
+def test_canaries_that_never_came_to_a_verdict_have_no_noise_floor() -> None:
+    row = score(results(cell("p"), replace(cell("- -"), canary="nop"))).canaries[0]
+    assert row.error_rate is row.noise_floor is row.noise_interval is None
+
+
+def test_the_mean_reward_is_over_tasks_first() -> None:
+    graded = cell("f f", task="a", reward=0.5)
+    workflow = _only(score(results(graded, cell("p", task="b")))).workflow
+    assert workflow is not None
+    assert workflow.mean_reward == 0.75
 
 
 def test_causes_count_tries_and_name_an_attempt_that_shows_them() -> None:

@@ -87,3 +87,9 @@ def test_many_conditions_stand_under_one_another() -> None:
 def test_an_unknown_cost_makes_the_sum_a_lower_bound() -> None:
     usage = {"calls": 1, "cost_usd": 0.5, "unknown_cost_calls": 1}
     assert "≥ $0.5000" in shown(cell("p", usage=usage))
+
+
+def test_the_cost_stands_with_and_without_the_cache() -> None:
+    usage = {"calls": 1, "cost_usd": 0.25, "uncached_cost_usd": 0.75}
+    text = shown(cell("p p", usage=usage))
+    assert row(text[text.index("Attempts") :], "solver")[-2:] == ["$0.5000", "$1.5000"]

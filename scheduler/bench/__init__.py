@@ -1,0 +1,1 @@
+"""Benches: what Apiary promises, measured on real parts of this machine."""

@@ -1,7 +1,7 @@
 """The lock of a sweep: all that was fixed at its start, as the store keeps it.
 
-A sweep is resumed from its last lock alone, on any machine that reaches the store. A lock
-is created once and never replaced; a sweep that grows gets another one with the next
+A sweep is resumed from its last lock alone (``lock_plan``), on any machine that reaches the store.
+A lock is created once and never replaced; a sweep that grows gets another one with the next
 number. It names key variables and never holds a key.
 """
 
@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import metadata
 
-from scheduler.lock_format import Lock, LockedCondition, LockedEndpoint, Versions
-from scheduler.manifest import ManifestError, ManifestFault
-from scheduler.plan import Plan, lay_out
+from scheduler.lock_format import Lock, LockedCell, LockedCondition, LockedEndpoint, Versions
+from scheduler.manifest import SweepBudget
+from scheduler.plan import Plan
 from workers.contract.base import FormatError
 from workers.contract.endpoint import Endpoint
-from workers.contract.spec import CellSpec, SweepSpec, cell_id
-from workers.contract.task import Task
 from workers.contract.task_folder import (
     TaskFolderError,
     archive_key,
@@ -33,11 +32,14 @@ __all__ = [
     "LockError",
     "installed_versions",
     "lock_key",
+    "lock_numbers",
     "lock_of",
-    "plan_from_lock",
     "read_lock",
     "read_locks",
+    "revised",
+    "superseded",
     "write_lock",
+    "write_next",
 ]
 
 _LOCK_KEY = re.compile(r"sweeps/[^/]+/lock-([1-9][0-9]*)\.json")
@@ -53,11 +55,14 @@ def lock_key(sweep: str, number: int) -> str:
 
 
 def lock_of(plan: Plan) -> Lock:
-    """The first lock of a planned sweep."""
+    """The lock that says what a plan says."""
     spec = plan.spec
-    conditions = {cell.condition.digest: cell.condition for cell in plan.cells}
+    found = {cell.condition.condition: cell for cell in plan.cells}
+    conditions = {found[name].condition.digest: found[name] for name in plan.conditions}
     prompts = {digest: text for cell in plan.cells for digest, text in cell.prompts.items()}
     return Lock(
+        number=plan.number,
+        grown_at=plan.grown_at,
         sweep=spec.sweep,
         name=plan.name,
         started_at=plan.started_at,
@@ -74,23 +79,30 @@ def lock_of(plan: Plan) -> Lock:
         versions=installed_versions(),
         tasks=plan.tasks,
         conditions=tuple(
-            LockedCondition(digest=digest, manifest=condition)
-            for digest, condition in conditions.items()
+            LockedCondition(
+                digest=digest,
+                manifest=cell.condition,
+                canary=cell.canary,
+                varies=dict(plan.varies.get(digest, {})),
+            )
+            for digest, cell in conditions.items()
         ),
         prompts=prompts,
         endpoints={name: _locked_endpoint(each) for name, each in spec.endpoints.items()},
         attempts=dict(plan.counts),
+        canary=plan.canary,
+        timeout_multipliers=spec.timeout_multipliers,
     )
 
 
 def write_lock(store: Store, plan: Plan) -> Lock:
-    """Uploads the archives of a plan's tasks, then its first lock; blocks.
+    """Uploads the archives of a plan's tasks, then its lock; blocks.
 
     In this order, so that a lock in the store means that the sweep can run from it.
 
     Raises:
-        LockError: a task's folder changed since it was planned, or the store has another
-            sweep of this id.
+        LockError: a task's folder changed since it was planned, or the store has another lock
+            of this number.
         StoreError: the store refused.
     """
     for digest in plan.archives:
@@ -100,6 +112,11 @@ def write_lock(store: Store, plan: Plan) -> Lock:
     lock = lock_of(plan)
     key, data = lock_key(plan.sweep, lock.number), lock.to_json().encode()
     if not store.create(key, data):
+        if lock.number > 1:
+            raise LockError(
+                f"{key}: somebody else has grown this sweep in the meantime: "
+                "see what would be added now with `apiary plan`, and start again"
+            )
         # Even if it is the same to the byte: it is another's, whose driver may be at work.
         raise LockError(f"{key}: a sweep of this name started in the same second; start again")
     return lock
@@ -113,14 +130,20 @@ def read_locks(store: Store, sweep: str) -> list[Lock]:
         FormatError: one is not of this version's format.
         StoreError: the store refused.
     """
-    numbers = []
-    for key in store.keys(f"sweeps/{sweep}/lock-"):
-        match = _LOCK_KEY.fullmatch(key)
-        if match is not None:
-            numbers.append(int(match[1]))
+    numbers = lock_numbers(store, sweep)
     if not numbers:
         raise LockError(f"{store.url}: there is no lock of a sweep {sweep!r}")
-    return [read_lock(store, sweep, number) for number in sorted(numbers)]
+    return [read_lock(store, sweep, number) for number in numbers]
+
+
+def lock_numbers(store: Store, sweep: str) -> list[int]:
+    """The numbers of a sweep's locks in order; blocks.
+
+    Raises:
+        StoreError: the store refused.
+    """
+    found = (_LOCK_KEY.fullmatch(key) for key in store.keys(f"sweeps/{sweep}/lock-"))
+    return sorted(int(match[1]) for match in found if match is not None)
 
 
 def read_lock(store: Store, sweep: str, number: int) -> Lock:
@@ -137,56 +160,49 @@ def read_lock(store: Store, sweep: str, number: int) -> Lock:
     return lock
 
 
-def plan_from_lock(
-    lock: Lock,
-    *,
-    environment: Mapping[str, str],
-    endpoints: Mapping[str, Endpoint] | None = None,
-) -> Plan:
-    """The plan that a lock was made of; its archives are in the store.
+def superseded(locks: Sequence[Lock]) -> tuple[LockedCell, ...]:
+    """The cells that earlier locks plan and the last one does not.
+
+    Their tasks or conditions have changed. What they came to stays under their own digests and
+    counts in no score.
+    """
+    cells = {each.cell: each for lock in locks for each in lock.cells}
+    return tuple(each for cell, each in cells.items() if cell not in locks[-1].attempts)
+
+
+def revised(
+    lock: Lock, *, budget: SweepBudget, endpoints: Mapping[str, Endpoint] | None = None
+) -> Lock:
+    """The lock with what may change without planning anything else; its number is the old one.
 
     Args:
-        lock: the one in force.
-        environment: where key variables must be set again.
-        endpoints: from an endpoint file, in place of the lock's: deployment may change.
+        lock: the last one.
+        budget: of the whole sweep.
+        endpoints: those that go on from here; null: as they are.
+    """
+    update: dict[str, object] = {"budget": budget}
+    if endpoints is not None:
+        update["endpoints"] = {name: _locked_endpoint(each) for name, each in endpoints.items()}
+    return lock.model_copy(update=update)
+
+
+def write_next(store: Store, lock: Lock, now: datetime) -> Lock:
+    """Writes a revised lock under the next number; blocks.
 
     Raises:
-        ManifestError: an endpoint is lacking, or a key variable is not set.
+        LockError: somebody else has written the next lock in the meantime.
+        StoreError: the store refused.
     """
-    warnings: list[str] = []
-    chosen = {name: _endpoint(name, lock, endpoints, warnings) for name in lock.endpoints}
-    faults = [
-        ManifestFault(lock_key(lock.sweep, lock.number), None, f"endpoints.{name}", message)
-        for name, endpoint in chosen.items()
-        if (message := _key_fault(endpoint, environment)) is not None
-    ]
-    if faults:
-        raise ManifestError(faults)
-    spec = SweepSpec(
-        sweep=lock.sweep,
-        store=lock.store,
-        agent=lock.agent,
-        relay=lock.relay,
-        network=lock.network,
-        base_image=None if lock.base_image is None else lock.base_image.reference,
-        seed=lock.seed,
-        limits=lock.limits,
-        endpoints={name: endpoint for name, endpoint in chosen.items() if endpoint is not None},
+    made = lock.model_copy(
+        update={
+            "number": lock.number + 1,
+            "grown_at": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        }
     )
-    cells = tuple(_cell(lock, task, each) for task in lock.tasks for each in lock.conditions)
-    return Plan(
-        name=lock.name,
-        started_at=lock.started_at,
-        spec=spec,
-        cells=cells,
-        counts=lock.attempts,
-        attempts=tuple(lay_out(lock.sweep, cells, lock.attempts)),
-        scoring=lock.scoring,
-        budget=lock.budget,
-        base_image=lock.base_image,
-        profile=lock.profile,
-        warnings=tuple(warnings),
-    )
+    key = lock_key(made.sweep, made.number)
+    if not store.create(key, made.to_json().encode()):
+        raise LockError(f"{key}: somebody else has grown this sweep in the meantime: start again")
+    return made
 
 
 def installed_versions() -> Versions:
@@ -220,49 +236,7 @@ def _archive(plan: Plan, digest: str) -> bytes:
 
 def _locked_endpoint(endpoint: Endpoint) -> LockedEndpoint:
     return LockedEndpoint(
-        provider=endpoint.provider,
-        base_url=endpoint.base_url,
-        model=endpoint.model,
+        **endpoint.model_dump(exclude={"env"}),
         dialect=endpoint.dialect,
-        api_key_env=endpoint.api_key_env,
         env_names=tuple(sorted(endpoint.env)),
-    )
-
-
-def _endpoint(
-    name: str, lock: Lock, given: Mapping[str, Endpoint] | None, warnings: list[str]
-) -> Endpoint | None:
-    if given is not None:
-        return given.get(name)
-    locked = lock.endpoints[name]
-    if locked.env_names:
-        names = ", ".join(locked.env_names)
-        warnings.append(f"endpoint {name}: {names} are not set: give the endpoint file again")
-    return Endpoint(
-        provider=locked.provider,
-        api_key_env=locked.api_key_env,
-        base_url=locked.base_url,
-        model=locked.model,
-    )
-
-
-def _key_fault(endpoint: Endpoint | None, environment: Mapping[str, str]) -> str | None:
-    if endpoint is None:
-        return "the endpoint file given has no endpoint of this name"
-    variable = endpoint.api_key_env
-    if variable is None or environment.get(variable):
-        return None
-    return f"the environment variable {variable} must hold its key; it is not set"
-
-
-def _cell(lock: Lock, task: Task, locked: LockedCondition) -> CellSpec:
-    condition = locked.manifest
-    files = [each for entry in condition.roster for each in (entry.prompt, entry.persona)]
-    files += [skill for entry in condition.roster for skill in entry.skills]
-    digests = dict.fromkeys(each.sha256 for each in files if each is not None)
-    return CellSpec(
-        cell=cell_id(locked.digest, task.digest),
-        task=task,
-        condition=condition,
-        prompts={digest: lock.prompts[digest] for digest in digests},
     )

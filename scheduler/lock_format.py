@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from scheduler.manifest import Scoring, SweepBudget
+from scheduler.manifest import CanaryRule, Scoring, SweepBudget
 from scheduler.plan import BaseImage, Profile
 from workers.contract.base import Strict, sha256_hex
 from workers.contract.condition import Condition
 from workers.contract.endpoint import Dialect, Provider
-from workers.contract.spec import Limits, cell_id
+from workers.contract.spec import (
+    AgentKind,
+    CanaryKind,
+    Limits,
+    TimeoutMultipliers,
+    attempt_id,
+    cell_id,
+)
 from workers.contract.task import Task
 
 
@@ -31,6 +39,10 @@ class LockedCondition(Strict):
 
     digest: str
     manifest: Condition
+    canary: CanaryKind | None = None
+    """Of a canary; it is reported apart and counts in no score."""
+    varies: dict[str, str] = Field(default_factory=dict)
+    """What the sweep file varied in it: axis to the value's name."""
 
 
 class LockedEndpoint(Strict):
@@ -42,7 +54,32 @@ class LockedEndpoint(Strict):
     dialect: Dialect
     api_key_env: str | None
     """The variable's name."""
+    key_header: str | None = None
+    path: str | None = None
+    query: dict[str, str] = Field(default_factory=dict)
+    extra_headers: dict[str, str] = Field(default_factory=dict)
+    extra_headers_env: dict[str, str] = Field(default_factory=dict)
+    proxy: str | None = None
+    ca_bundle: str | None = None
+    stream_usage: bool = False
+    max_concurrency: int | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
     env_names: tuple[str, ...] = ()
+
+
+class LockedCell(NamedTuple):
+    """One task under one condition, as a lock plans it."""
+
+    cell: str
+    task: Task
+    condition: LockedCondition
+    attempts: int
+
+    def ids(self, sweep: str) -> Iterator[str]:
+        """The ids of its attempts in the order of their indexes."""
+        for index in range(self.attempts):
+            yield attempt_id(sweep, self.condition.digest, self.task.digest, index)
 
 
 class Lock(Strict):
@@ -54,8 +91,10 @@ class Lock(Strict):
     name: str
     started_at: str
     """RFC 3339, UTC."""
+    grown_at: str | None = None
+    """When this lock was made, RFC 3339, UTC; null in the first one."""
     store: str
-    agent: Literal["reference"]
+    agent: AgentKind
     relay: Literal["embedded"]
     network: Literal["declared", "sealed"]
     user_attested: Literal[True] = True
@@ -73,7 +112,11 @@ class Lock(Strict):
     """The text of every prompt by its SHA-256."""
     endpoints: dict[str, LockedEndpoint]
     attempts: dict[str, int]
-    """Cell to its k."""
+    """Cell to its k; a task need not be run under every condition."""
+    timeout_multipliers: TimeoutMultipliers = TimeoutMultipliers()
+    """What the tasks' own time limits are multiplied with."""
+    canary: CanaryRule = CanaryRule()
+    """How often each canary runs; what is planned of them stands in ``attempts``."""
 
     @model_validator(mode="after")
     def _identities_hold(self) -> Self:
@@ -83,7 +126,33 @@ class Lock(Strict):
         for digest, text in self.prompts.items():
             if sha256_hex(text.encode()) != digest:
                 raise ValueError(f"prompts: {digest} is not its text's digest")
-        cells = {cell_id(c.digest, task.digest) for c in self.conditions for task in self.tasks}
-        if cells != self.attempts.keys():
+        cells = self.cells
+        whole = (
+            len(cells) == len(self.attempts)
+            and {each.task.digest for each in cells} == {task.digest for task in self.tasks}
+            and {each.condition.digest for each in cells} == {c.digest for c in self.conditions}
+        )
+        if not whole:
             raise ValueError("attempts: the cells are not those of tasks and conditions")
         return self
+
+    def line_of(self, condition: str) -> str:
+        """What a condition is told apart by in a trend.
+
+        Its digest; and another one where the tasks' time limits or what passes are not the plain
+        ones, since such results are no points of one line.
+        """
+        longer, least = self.timeout_multipliers, self.scoring.pass_threshold
+        if longer == TimeoutMultipliers() and least == Scoring().pass_threshold:
+            return condition
+        return sha256_hex(f"{condition}\0{least!r}\0{longer.to_json()}".encode())
+
+    @property
+    def cells(self) -> tuple[LockedCell, ...]:
+        """Every cell that is planned, by task, then in the order of the conditions."""
+        return tuple(
+            LockedCell(cell, task, condition, self.attempts[cell])
+            for task in self.tasks
+            for condition in self.conditions
+            if (cell := cell_id(condition.digest, task.digest)) in self.attempts
+        )

@@ -7,19 +7,34 @@ seen all of them equally.
 
 from __future__ import annotations
 
+import heapq
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from scheduler.manifest import LoadedCondition, LoadedSweep, Scoring, SweepBudget, read_inputs
+from scheduler.manifest import (
+    CanaryInput,
+    CanaryRule,
+    LoadedCondition,
+    LoadedSweep,
+    ManifestError,
+    Scoring,
+    SweepBudget,
+    read_inputs,
+)
 from workers.contract.base import Strict
 from workers.contract.spec import CellSpec, SweepSpec, attempt_id, cell_id
 from workers.contract.task import DEFAULT_ATTEMPTS, Task
+
+MOST_ATTEMPTS = 2_000_000
+"""Of a sweep; a slip in a large matrix should not fill a machine's memory."""
 
 
 class PlannedAttempt(NamedTuple):
@@ -66,7 +81,9 @@ class Plan:
     """RFC 3339, UTC, whole seconds."""
     spec: SweepSpec
     cells: tuple[CellSpec, ...]
-    """By task name, then in the order of the sweep's conditions."""
+    """By task name, then in the order of the sweep's conditions, then canaries."""
+    conditions: tuple[str, ...]
+    """The names of the conditions in the order of the sweep, each once; canaries last."""
     counts: Mapping[str, int]
     """Cell to its k."""
     attempts: tuple[PlannedAttempt, ...]
@@ -75,6 +92,13 @@ class Plan:
     budget: SweepBudget
     base_image: BaseImage | None
     profile: Profile
+    number: int = 1
+    """Of the lock that says the same."""
+    grown_at: str | None = None
+    """When a sweep grew to this plan, as ``started_at``; null: it is the first."""
+    canary: CanaryRule = field(default_factory=CanaryRule)
+    varies: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Condition digest to what the sweep file varied in it: axis to the value's name."""
     archives: Mapping[str, TaskSource] = field(default_factory=dict)
     """Task digest to its folders; empty where the store has the archives already."""
     warnings: tuple[str, ...] = ()
@@ -90,9 +114,14 @@ class Plan:
         return tuple({cell.task.digest: cell.task for cell in self.cells}.values())
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """The names of the conditions, each once."""
-        return tuple(dict.fromkeys(cell.condition.condition for cell in self.cells))
+    def canaries(self) -> frozenset[str]:
+        """The names of those conditions that are canaries."""
+        return frozenset(each.condition.condition for each in self.cells if each.canary)
+
+    @property
+    def canary_attempts(self) -> int:
+        """How many of the attempts are canaries'."""
+        return sum(self.counts[cell.cell] for cell in self.cells if cell.canary)
 
 
 def make_plan(
@@ -132,22 +161,40 @@ def make_plan(
         seed=sweep.file.seed,
         limits=sweep.file.limits,
         endpoints=inputs.endpoints,
+        pass_threshold=sweep.file.scoring.pass_threshold,
+        timeout_multipliers=sweep.file.timeout_multipliers,
     )
-    cells = tuple(
-        _cell(chosen.task, condition) for chosen in inputs.tasks for condition in inputs.conditions
-    )
-    counts = {cell.cell: sweep.file.attempts or default_count(cell.task) for cell in cells}
+    counts: dict[str, int] = {}
+    cells: list[CellSpec] = []
+    for each in inputs.cells:
+        cells.append(_cell(each.chosen.task, each.loaded))
+        counts[cells[-1].cell] = each.attempts or default_count(each.chosen.task)
+    counted = sum(counts.values())
+    for canary in inputs.canaries:
+        for task, count in canary_counts(canary, counted):
+            cells.append(_cell(task, canary.loaded))
+            counts[cells[-1].cell] = count
+    if (planned := sum(counts.values())) > MOST_ATTEMPTS:
+        message = f"{planned} attempts in all, expected at most {MOST_ATTEMPTS}"
+        raise ManifestError([sweep.document.fault(("attempts",), message)])
+    canaries = [each.loaded for each in inputs.canaries]
+    names = [each.condition.condition for each in (*inputs.conditions, *canaries)]
+    place = {name: number for number, name in enumerate(names)}
+    cells.sort(key=lambda cell: (cell.task.name, place[cell.condition.condition]))
     return Plan(
         name=sweep.file.name,
         started_at=f"{start:%Y-%m-%dT%H:%M:%SZ}",
         spec=spec,
-        cells=cells,
+        cells=tuple(cells),
+        conditions=tuple(names),
         counts=counts,
         attempts=tuple(lay_out(spec.sweep, cells, counts)),
         scoring=sweep.file.scoring,
         budget=sweep.file.budget,
         base_image=base_image,
         profile=Profile(cpus=os.cpu_count(), n_concurrent=n_concurrent),
+        canary=sweep.file.canary,
+        varies={each.condition.digest: each.varies for each in inputs.conditions if each.varies},
         archives={each.task.digest: TaskSource(each.folder, each.kit) for each in inputs.tasks},
         warnings=inputs.warnings,
     )
@@ -158,13 +205,62 @@ def lay_out(
 ) -> Iterator[PlannedAttempt]:
     """Attempts in order: every cell's first, then every cell's second, and so on.
 
-    The cells of one task stand side by side, so that conditions take turns.
+    The cells of one task stand side by side, so that conditions take turns. Canaries are spread
+    evenly among them, the first of each kind before all else.
     """
+    kinds: dict[str, list[CellSpec]] = {}
+    for cell in cells:
+        kinds.setdefault(cell.canary or "", []).append(cell)
+    own = kinds.pop("", [])
+    total = sum(counts[cell.cell] for cell in own)
+    # A canary's place is that of the attempt before which it comes.
+    lines = [_ranked(_in_turn(sweep, own, counts), 1.0, own=True)]
+    for line in kinds.values():
+        step = total / sum(counts[cell.cell] for cell in line)
+        lines.append(_ranked(_in_turn(sweep, line, counts), step, own=False))
+    for *_, attempt in heapq.merge(*lines, key=itemgetter(0, 1)):
+        yield attempt
+
+
+def _in_turn(
+    sweep: str, cells: Iterable[CellSpec], counts: Mapping[str, int]
+) -> Iterator[PlannedAttempt]:
     ids = [(cell.cell, cell.condition.digest, cell.task.digest) for cell in cells]
-    for index in range(max(counts.values(), default=0)):
+    for index in range(max((counts[cell] for cell, _, _ in ids), default=0)):
         for cell, condition, task in ids:
             if index < counts[cell]:
                 yield PlannedAttempt(attempt_id(sweep, condition, task, index), cell, index)
+
+
+def _ranked(
+    attempts: Iterable[PlannedAttempt], step: float, *, own: bool
+) -> Iterator[tuple[int, bool, PlannedAttempt]]:
+    return ((int(number * step), own, attempt) for number, attempt in enumerate(attempts))
+
+
+def canary_counts(canary: CanaryInput, counted: int) -> Iterator[tuple[Task, int]]:
+    """How many attempts a canary makes of each of its tasks, those with none left out.
+
+    Args:
+        canary: one attempt for every ``canary.every`` others, the last of them begun.
+        counted: how many attempts are no canaries.
+    """
+    count = -(-counted // canary.every)
+    share, over = divmod(count, len(canary.tasks))
+    for place, chosen in enumerate(canary.tasks):
+        if share + (place < over):
+            yield chosen.task, share + (place < over)
+
+
+def canary_shares(cells: Iterable[CellSpec]) -> dict[str, int]:
+    """Canary condition to the attempts of others for each of its own, at least 1.
+
+    Args:
+        cells: the cell of every attempt.
+    """
+    counts = Counter((cell.condition.condition, cell.canary) for cell in cells)
+    others = sum(count for (_, canary), count in counts.items() if canary is None)
+    return {name: max(1, others // count) for (name, canary), count in counts.items() if canary}
 
 
 def default_count(task: Task) -> int:
@@ -178,4 +274,5 @@ def _cell(task: Task, loaded: LoadedCondition) -> CellSpec:
         task=task,
         condition=loaded.condition,
         prompts=loaded.prompts,
+        canary=loaded.canary,
     )

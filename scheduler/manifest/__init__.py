@@ -7,6 +7,7 @@ file or the flags that stand for one; ``inputs`` reads all that it names, by way
 strict model.
 """
 
+from scheduler.manifest.canary import CanaryInput
 from scheduler.manifest.condition import LoadedCondition, load_condition
 from scheduler.manifest.endpoints import (
     LoadedEndpoints,
@@ -19,6 +20,8 @@ from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault
 from scheduler.manifest.inputs import SweepInputs, read_inputs
 from scheduler.manifest.selection import ChosenTask, choose_tasks
 from scheduler.manifest.sweep import (
+    CanaryRule,
+    ConditionUse,
     LoadedSweep,
     Overrides,
     Scoring,
@@ -30,7 +33,10 @@ from scheduler.manifest.sweep import (
 from scheduler.manifest.task import load_task
 
 __all__ = [
+    "CanaryInput",
+    "CanaryRule",
     "ChosenTask",
+    "ConditionUse",
     "FaultList",
     "LoadedCondition",
     "LoadedEndpoints",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from scheduler.manifest.check import check
 from scheduler.manifest.document import Document
 from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault, Place
 from scheduler.manifest.files import read_bytes, read_document
 from scheduler.manifest.roots import find_manifests
+from scheduler.manifest.vary import variants
 from workers.contract.base import sha256_hex
 from workers.contract.condition import Condition, PromptFile, RosterEntry
+from workers.contract.spec import CanaryKind
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class LoadedCondition:
     """What the manifest asks for and nobody does."""
     document: Document
     """For faults that only show beside other files."""
+    varies: Mapping[str, str] = field(default_factory=dict)
+    """What the sweep file varied in it: axis to the value's name."""
+    canary: CanaryKind | None = None
+    """Of a canary's condition."""
 
 
 def load_condition(path: Path, manifests: Path | None = None) -> LoadedCondition:
@@ -47,8 +54,52 @@ def load_condition(path: Path, manifests: Path | None = None) -> LoadedCondition
     if isinstance(document.data, dict) and "conditions" in document.data:
         message = "this is a sweep file: give it by itself, without --path and --manifest"
         raise ManifestError([document.fault((), message)])
+    return _loaded(document, path, manifests or find_manifests(path.parent))
+
+
+def load_variants(
+    path: Path, manifests: Path, sweep: Document, place: Place, vary: Mapping[str, Any]
+) -> tuple[LoadedCondition, ...]:
+    """Reads a condition manifest and makes a condition of every combination of ``vary``.
+
+    Args:
+        path: the manifest, which must be sound as it stands.
+        manifests: the manifests folder.
+        sweep: the sweep file.
+        place: where ``vary`` stands in it.
+        vary: axis to its values.
+
+    Raises:
+        ManifestError: with every fault of the manifest, or of the combinations.
+    """
+    base = load_condition(path, manifests)
+    faults = FaultList()
+    made: list[LoadedCondition] = []
+    refused: dict[ManifestFault, list[str]] = {}
+    first: dict[str, str] = {}
+    for each in variants(sweep, place, vary, base.document, base.condition):
+        try:
+            loaded = replace(_loaded(each.document, path, manifests), varies=each.varies)
+        except ManifestError as error:
+            for fault in error.faults:
+                refused.setdefault(fault, []).append(each.label)
+            continue
+        made.append(loaded)
+        identity = _nameless(loaded.condition)
+        if identity in first:
+            message = f"the combinations {first[identity]} and {each.label} are one condition"
+            faults.add(sweep.fault(place, message))
+        first.setdefault(identity, each.label)
+    for fault, labels in refused.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        faults.add(replace(fault, message=f"combination {labels[0]}{more}: {fault.message}"))
+    faults.settle()
+    return tuple(made)
+
+
+def _loaded(document: Document, path: Path, manifests: Path) -> LoadedCondition:
     condition = check(Condition, document)
-    bases = (path.parent, path.parent.parent, manifests or find_manifests(path.parent))
+    bases = (path.parent, path.parent.parent, manifests)
     faults = FaultList()
     prompts: dict[str, str] = {}
     for place, prompt in _prompt_files(condition):
@@ -56,6 +107,11 @@ def load_condition(path: Path, manifests: Path | None = None) -> LoadedCondition
             prompts[prompt.sha256] = _prompt_text(document, place, prompt, bases)
     faults.settle()
     return LoadedCondition(condition, path, prompts, tuple(_warnings(condition)), document)
+
+
+def _nameless(condition: Condition) -> str:
+    """The identity but for the name: equal ones would be two samples of one condition."""
+    return condition.model_copy(update={"condition": "-"}).digest
 
 
 def _prompt_files(condition: Condition) -> Iterator[tuple[Place, PromptFile]]:

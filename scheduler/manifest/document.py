@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scheduler.manifest.faults import ManifestFault, Mark, Place, field_text
@@ -32,6 +32,8 @@ class Document:
     """Where a value begins."""
     flags: Mapping[Place, str] = field(default_factory=dict)
     """The values that came from the command line, and the flag of each."""
+    elsewhere: Mapping[Place, tuple[Document, Place]] = field(default_factory=dict)
+    """The values that another document gave, and where they stand there."""
 
     def fault(self, place: Place, message: str, nearest: str | None = None) -> ManifestFault:
         """A fault at a place; one that does not exist is located by its nearest parent.
@@ -41,6 +43,10 @@ class Document:
             message: what was expected, and what was found.
             nearest: the right name for the one found.
         """
+        for length in range(len(place), 0, -1):
+            if place[:length] in self.elsewhere:
+                source, start = self.elsewhere[place[:length]]
+                return source.fault((*start, *place[length:]), message, nearest)
         flag = self._flag(place)
         if flag is not None:
             return ManifestFault(COMMAND_LINE, None, flag, message, nearest)
@@ -72,13 +78,28 @@ class Document:
         for place, (_, value) in overrides.items():
             data = _replaced(data, place, value)
         flags = {**self.flags, **{place: flag for place, (flag, _) in overrides.items()}}
-        return Document(self.file, data, self.keys, self.values, flags)
+        return Document(self.file, data, self.keys, self.values, flags, self.elsewhere)
+
+    def with_values(self, source: Document, given: Mapping[Place, tuple[Place, Any]]) -> Document:
+        """This document with values of another one in it.
+
+        Args:
+            source: faults of the values are located there.
+            given: place here to (place there, value).
+        """
+        data = self.data
+        for place, (_, value) in given.items():
+            data = _replaced(data, place, value)
+        elsewhere = {place: (source, there) for place, (there, _) in given.items()}
+        return replace(self, data=data, elsewhere={**self.elsewhere, **elsewhere})
 
 
 def _replaced(data: Any, place: Place, value: Any) -> Any:
     if not place:
         return value
     head, rest = place[0], place[1:]
+    if isinstance(data, list) and isinstance(head, int):
+        return [_replaced(each, rest, value) if n == head else each for n, each in enumerate(data)]
     mapping = dict(data) if isinstance(data, dict) else {}
     mapping[head] = _replaced(mapping.get(head), rest, value)
     return mapping

@@ -52,15 +52,41 @@ def open_endpoints(path: Path) -> LoadedEndpoints:
 def missing_keys(
     loaded: LoadedEndpoints, used: Iterable[str], environment: Mapping[str, str]
 ) -> tuple[ManifestFault, ...]:
-    """A fault for every endpoint in use whose key variable is not set, or is empty."""
+    """A fault for every key, and every header's value, of endpoints in use that is not there."""
     faults = []
     for name in used:
         endpoint = loaded.endpoints.get(name)
-        variable = None if endpoint is None else endpoint.api_key_env
-        if variable is not None and not environment.get(variable):
-            message = f"the environment variable {variable} must hold the key of {name!r}"
-            faults.append(loaded.document.fault((name, "api_key_env"), f"{message}; it is not set"))
+        if endpoint is None:
+            continue
+        for variable in endpoint.secret_names:
+            is_key = variable == endpoint.api_key_env
+            place = "api_key_env" if is_key else "extra_headers_env"
+            what = f"the key of {name!r}" if is_key else f"a header of {name!r}"
+            message = key_problem(variable, what, environment)
+            if message is not None:
+                faults.append(loaded.document.fault((name, place), message))
     return tuple(faults)
+
+
+def key_problem(variable: str, what: str, environment: Mapping[str, str]) -> str | None:
+    """Why a key cannot be had by its variable's name; None: it can.
+
+    It stands in the variable, or in the file that ``<variable>_FILE`` names (a secret's mount), and
+    must be what a node can send in a header.
+    """
+    # Here because the gateway loads an HTTP client, which a sweep without keys need not wait for.
+    from workers.gateway.errors import GatewayError
+    from workers.gateway.secret import read_secret
+
+    try:
+        found = read_secret(variable, environment)
+    except GatewayError as error:
+        return f"{what} cannot be used: {error}"
+    if found is not None:
+        return None
+    if environment.get(f"{variable}_FILE"):
+        return f"{variable}_FILE must name a file with {what}; it is empty"
+    return f"the environment variable {variable} must hold {what}; it is not set"
 
 
 def find_endpoint_file(name: str, folder: Path) -> Path | None:
@@ -89,7 +115,10 @@ def _url_faults(document: Document, endpoints: Mapping[str, Endpoint]) -> Iterat
         except ValueError:
             sound, secret = False, None
         if secret:
-            message = "a base URL may hold no user, password, query or fragment: it is recorded"
+            message = (
+                "a base URL may hold no user, password, query or fragment: it is recorded; "
+                "parameters stand in the field query"
+            )
             yield document.fault((name, "base_url"), message)
         elif not sound:
             yield document.fault((name, "base_url"), "expected a URL with a host")

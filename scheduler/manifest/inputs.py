@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from scheduler.manifest.condition import LoadedCondition, load_condition
+from scheduler.manifest.canary import CanaryInput, read_canaries
+from scheduler.manifest.condition import LoadedCondition, load_condition, load_variants
 from scheduler.manifest.endpoints import (
     LoadedEndpoints,
     find_endpoint_file,
@@ -16,14 +18,31 @@ from scheduler.manifest.endpoints import (
 )
 from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault, Place
 from scheduler.manifest.files import nearest_path
+from scheduler.manifest.made import played_condition, refuse_unplayable
 from scheduler.manifest.roots import shipped_endpoints
-from scheduler.manifest.selection import ChosenTask, choose_tasks
-from scheduler.manifest.sweep import LoadedSweep, SweepBudget
+from scheduler.manifest.selection import ChosenTask, choose_tasks, narrowed
+from scheduler.manifest.sweep import ConditionUse, LoadedSweep
+from scheduler.manifest.task import CONFIG_NAME
 from workers.contract.endpoint import Endpoint
 from workers.storage import StoreError, open_store
 
 STORE_VARIABLE = "APIARY_STORE"
 """The environment variable that names a store where nothing else does."""
+
+
+_USER = (
+    "a model's agent runs as its image's user here; an oracle's solution runs as this one, and a "
+    "USER line of the Dockerfile is honoured for both"
+)
+
+
+class CellInput(NamedTuple):
+    """One task under one condition."""
+
+    chosen: ChosenTask
+    loaded: LoadedCondition
+    attempts: int | None
+    """k; null: that of the task's layer."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +53,11 @@ class SweepInputs:
     """Sorted by name."""
     conditions: tuple[LoadedCondition, ...]
     """In the order of the sweep."""
+    cells: tuple[CellInput, ...]
+    """By task, then in the order of the conditions; without canaries."""
+    canaries: tuple[CanaryInput, ...]
     endpoints: dict[str, Endpoint]
-    """Those that the conditions use."""
+    """Those that the conditions and the canaries use."""
     store: str
     warnings: tuple[str, ...]
 
@@ -59,40 +81,115 @@ def read_inputs(
     with faults.gathering():
         tasks, notes = choose_tasks(sweep)
         warnings.extend(notes)
+    if sweep.file.agent == "reference":
+        for each in tasks:
+            if each.task.config.agent.user is not None:
+                faults.add(ManifestFault(str(each.folder / CONFIG_NAME), None, "agent.user", _USER))
     conditions: list[LoadedCondition] = []
-    for index, path in enumerate(sweep.condition_paths):
+    runs: dict[str, tuple[dict[str, ChosenTask], int | None]] = {}
+    agent = sweep.file.agent
+    if agent != "reference":
         with faults.gathering():
-            _refuse_missing(sweep, ("conditions", index), path)
-            conditions.append(load_condition(path, sweep.manifests))
-    endpoints: LoadedEndpoints | None = None
+            refuse_unplayable(sweep, agent, tasks)
+        loaded = played_condition(agent, agent)
+        conditions.append(loaded)
+        runs[agent] = ({each.task.name: each for each in tasks}, sweep.file.attempts)
+        if sweep.file.conditions:
+            warnings.append(f"agent {agent} asks no model: the sweep's conditions are not run")
+    for index, use in enumerate(sweep.file.conditions if agent == "reference" else ()):
+        with faults.gathering():
+            made = _conditions(sweep, index)
+            kept = tasks
+            if tasks:
+                kept = narrowed(sweep, tasks, ("conditions", index), use.include, use.exclude)
+            if tasks and not kept:
+                warnings.append(f"{use.path}: runs none of these tasks")
+                continue
+            conditions.extend(made)
+            run = ({each.task.name: each for each in kept}, _attempts(sweep, use))
+            runs.update({each.condition.condition: run for each in made})
+    if tasks and not conditions and not faults.faults:
+        message = "no condition runs any of these tasks"
+        faults.add(sweep.document.fault(("conditions",), message))
+    canaries: tuple[CanaryInput, ...] = ()
     with faults.gathering():
-        _refuse_missing(sweep, ("endpoints",), sweep.endpoints_path)
-        endpoints = open_endpoints(sweep.endpoints_path)
-    for fault in _cross_faults(sweep, tasks, conditions, endpoints, environment):
+        canaries = read_canaries(sweep, tasks)
+    endpoints: LoadedEndpoints | None = None
+    if agent == "reference":
+        with faults.gathering():
+            _refuse_missing(sweep, ("endpoints",), sweep.endpoints_path)
+            endpoints = open_endpoints(sweep.endpoints_path)
+    asking = conditions if agent == "reference" else []
+    for fault in _cross_faults(sweep, tasks, asking, endpoints, environment):
         faults.add(fault)
-    used = _used_endpoints(conditions)
+    for fault in _canary_faults(conditions, canaries, endpoints):
+        faults.add(fault)
+    used = _used_endpoints(conditions) if agent == "reference" else ()
     for fault in _key_faults(endpoints, used, environment):
         if keys_needed:
             faults.add(fault)
         else:
             warnings.append(str(fault))
     faults.settle()
-    if endpoints is None:
-        raise AssertionError("endpoints without a fault were read")
+    known = {} if endpoints is None else endpoints.endpoints
     for condition in conditions:
         warnings.extend(condition.warnings)
-    if sweep.file.budget != SweepBudget():
-        warnings.append("budget: recorded in the lock; nothing stops a sweep for it yet")
+    cells = tuple(
+        CellInput(chosen, loaded, attempts)
+        for chosen in tasks
+        for loaded in conditions
+        for kept, attempts in (runs[loaded.condition.condition],)
+        if chosen.task.name in kept
+    )
+    idle = {each.task.name for each in tasks} - {each.chosen.task.name for each in cells}
+    warnings.extend(f"task {name}: no condition runs it" for name in sorted(idle))
     return SweepInputs(
         tasks=tasks,
         conditions=tuple(conditions),
-        endpoints={name: endpoints.endpoints[name] for name in used},
-        store=_store_url(sweep, environment),
+        cells=cells,
+        canaries=canaries,
+        endpoints={
+            **{name: known[name] for name in used},
+            **{each.endpoint_name: each.endpoint for each in canaries if each.endpoint},
+        },
+        store=store_url_of(sweep, environment),
         warnings=tuple(warnings),
     )
 
 
-def _store_url(sweep: LoadedSweep, environment: Mapping[str, str]) -> str:
+def _conditions(sweep: LoadedSweep, index: int) -> tuple[LoadedCondition, ...]:
+    """The conditions of one item: one, or every combination of what it varies."""
+    use, path = sweep.file.conditions[index], sweep.condition_paths[index]
+    _refuse_missing(sweep, ("conditions", index), path)
+    if not use.vary:
+        return (load_condition(path, sweep.manifests),)
+    place = ("conditions", index, "vary")
+    return load_variants(path, sweep.manifests, sweep.document, place, use.vary)
+
+
+def _attempts(sweep: LoadedSweep, use: ConditionUse) -> int | None:
+    """K of an item's cells; the command line's is every condition's."""
+    if ("attempts",) in sweep.document.flags:
+        return sweep.file.attempts
+    return use.attempts or sweep.file.attempts
+
+
+def _canary_faults(
+    conditions: Iterable[LoadedCondition],
+    canaries: Iterable[CanaryInput],
+    endpoints: LoadedEndpoints | None,
+) -> Iterator[ManifestFault]:
+    """Names that canaries take for themselves."""
+    for canary in canaries:
+        name = canary.endpoint_name
+        for loaded in conditions:
+            if loaded.condition.condition == name:
+                yield loaded.document.fault(("condition",), f"{name!r} is a canary's name")
+        if endpoints is not None and name in endpoints.endpoints:
+            yield endpoints.document.fault((name,), f"{name!r} is the endpoint of a canary")
+
+
+def store_url_of(sweep: LoadedSweep, environment: Mapping[str, str]) -> str:
     """The sweep's own, else ``APIARY_STORE``, else ``.apiary`` in the working directory."""
     if sweep.file.store is not None:
         return sweep.file.store
@@ -114,7 +211,6 @@ def _cross_faults(
     environment: Mapping[str, str],
 ) -> Iterator[ManifestFault]:
     yield from _store_faults(sweep, environment)
-    yield from _harbor_faults(tasks)
     yield from _double_conditions(conditions)
     if endpoints is not None:
         for condition in conditions:
@@ -129,22 +225,12 @@ def _key_faults(
 
 def _store_faults(sweep: LoadedSweep, environment: Mapping[str, str]) -> Iterator[ManifestFault]:
     try:
-        open_store(_store_url(sweep, environment))
+        open_store(store_url_of(sweep, environment))
     except StoreError as error:
         if sweep.file.store is None:
             yield ManifestFault("environment", None, STORE_VARIABLE, str(error))
         else:
             yield sweep.document.fault(("store",), str(error))
-
-
-def _harbor_faults(tasks: Iterable[ChosenTask]) -> Iterator[ManifestFault]:
-    for chosen in tasks:
-        if chosen.task.fixture is None:
-            message = (
-                "without this file it is a Harbor task, graded by its container's state; "
-                "this version runs Buzz-native tasks only"
-            )
-            yield ManifestFault(str(chosen.folder / "fixture.yaml"), None, "", message)
 
 
 def _double_conditions(conditions: Iterable[LoadedCondition]) -> Iterator[ManifestFault]:

@@ -23,6 +23,11 @@ def place_of(model: type[pydantic.BaseModel], name: str) -> str | None:
     return places[0] if len(places) == 1 else None
 
 
+def all_places(model: type[pydantic.BaseModel]) -> tuple[Place, ...]:
+    """Where every field of a format stands; indexes and free keys are left out."""
+    return tuple(_walk(model, (), 0))
+
+
 def _names(model: type[pydantic.BaseModel]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in model.model_fields.items())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +21,8 @@ from scheduler.manifest.sweep import LoadedSweep
 from scheduler.manifest.task import CONFIG_NAME, REQUIRED_FILES, load_task, load_task_config
 from workers.contract.task import Task, TaskConfig
 
+_NARROWING: tuple[Place, ...] = (("tasks", "include"), ("tasks", "exclude"), ("layer",))
+
 
 @dataclass(frozen=True)
 class ChosenTask:
@@ -28,6 +31,16 @@ class ChosenTask:
     task: Task
     folder: Path
     kit: Path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that a glob may match."""
+        return (self.task.name, self.task.bare_name, self.folder.name)
+
+    @property
+    def has_solution(self) -> bool:
+        """Whether the task ships what an oracle plays."""
+        return os.path.isfile(self.folder / "solution" / "solve.sh")
 
 
 @dataclass(frozen=True)
@@ -47,9 +60,8 @@ class _Candidate:
         return (name, name.rpartition("/")[2], self.folder.name)
 
     def matches(self, pattern: str) -> bool:
-        """Whether the glob matches: with a ``/`` the whole name, else one of the others."""
-        whole = "/" in pattern
-        return any(fnmatchcase(name, pattern) for name in self.names if ("/" in name) is whole)
+        """Whether the glob matches."""
+        return _matches(self.names, pattern)
 
     @property
     def label(self) -> str:
@@ -83,6 +95,56 @@ def choose_tasks(sweep: LoadedSweep) -> tuple[tuple[ChosenTask, ...], tuple[str,
         faults.add(fault)
     faults.settle()
     return tuple(sorted(chosen, key=lambda each: each.task.name)), warnings
+
+
+def narrowed(
+    sweep: LoadedSweep,
+    tasks: Sequence[ChosenTask],
+    place: Place,
+    include: Sequence[str],
+    exclude: Sequence[str],
+) -> tuple[ChosenTask, ...]:
+    """Of the sweep's tasks those that a condition's or the canaries' own globs leave.
+
+    Where the command line has narrowed the sweep, as one does to try a few tasks, nothing is
+    refused, and nothing may be left.
+
+    Args:
+        sweep: for faults.
+        tasks: the sweep's.
+        place: where ``include`` and ``exclude`` stand.
+        include: globs; empty: all.
+        exclude: globs.
+
+    Raises:
+        ManifestError: a glob matches no task of the sweep, or no task is left.
+    """
+    faults = FaultList()
+    listed = ", ".join(each.task.bare_name for each in tasks[:20])
+    for field, patterns in (("include", include), ("exclude", exclude)):
+        for index, pattern in enumerate(patterns):
+            if not any(_matches(each.names, pattern) for each in tasks):
+                message = f"no task of the sweep matches {pattern!r}; it has {listed}"
+                near = nearest_name(pattern, [each.task.bare_name for each in tasks])
+                faults.add(sweep.document.fault((*place, field, index), message, near))
+    tried = any(place in sweep.document.flags for place in _NARROWING)
+    if not tried:
+        faults.settle()
+    kept = tuple(
+        each
+        for each in tasks
+        if (not include or any(_matches(each.names, pattern) for pattern in include))
+        and not any(_matches(each.names, pattern) for pattern in exclude)
+    )
+    if not kept and not tried:
+        raise ManifestError([sweep.document.fault(place, "its globs leave no task of the sweep")])
+    return kept
+
+
+def _matches(names: Sequence[str], pattern: str) -> bool:
+    """Whether a glob matches: with a ``/`` the whole name, else one of the others."""
+    whole = "/" in pattern
+    return any(fnmatchcase(name, pattern) for name in names if ("/" in name) is whole)
 
 
 def _candidates(sweep: LoadedSweep) -> tuple[_Candidate, ...]:

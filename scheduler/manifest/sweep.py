@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,16 +16,11 @@ from scheduler.manifest.files import read_document
 from scheduler.manifest.roots import find_manifests, shipped_endpoints
 from workers.contract.base import Strict
 from workers.contract.condition import NonEmpty, PositiveFloat, PositiveInt
-from workers.contract.spec import Limits
+from workers.contract.spec import PLAYED, AgentKind, Limits, TimeoutMultipliers
 from workers.contract.task import Layer
 
 DEFAULT_ENDPOINTS = "anthropic-live.json"
 """The shipped endpoint file that is used where none is named (as in Buzz)."""
-
-_NO_ORACLE = (
-    "an oracle plays a task's solution, and these tasks ship none: "
-    "it would replace the agent whose messages are the evidence"
-)
 
 
 class TaskChoice(Strict):
@@ -49,6 +44,8 @@ class Scoring(Strict):
     """``strict``: an invalid attempt counts as failed; ``valid_only``: it is left out."""
     coverage_gate: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Below this share of valid attempts there is no headline, only bounds."""
+    pass_threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The least reward that passes, of tasks graded by their container's state."""
 
 
 class SweepBudget(Strict):
@@ -58,6 +55,34 @@ class SweepBudget(Strict):
     max_calls: PositiveInt | None = None
     max_input_tokens: PositiveInt | None = None
     max_output_tokens: PositiveInt | None = None
+
+
+class ConditionUse(Strict):
+    """One item of ``conditions``; a path alone stands for an item with nothing else."""
+
+    path: NonEmpty
+    """Of the condition manifest."""
+    include: tuple[NonEmpty, ...] = ()
+    """Of the sweep's tasks only these, by the same globs; empty: all."""
+    exclude: tuple[NonEmpty, ...] = ()
+    attempts: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """k of this condition's cells; null: as the sweep has it."""
+    vary: dict[NonEmpty, Any] = Field(default_factory=dict)
+    """Axes; every combination makes a condition of its own (see ``vary``)."""
+
+
+class CanaryRule(Strict):
+    """How often canaries run: one attempt for every n-th of the others; null: none."""
+
+    oracle: Annotated[int, Field(ge=1)] | None = None
+    """Plays a task's own solution."""
+    nop: Annotated[int, Field(ge=1)] | None = None
+    """Does nothing."""
+    solver: Annotated[int, Field(ge=1)] | None = None
+    """The scripted model that does every shipped task right."""
+    include: tuple[NonEmpty, ...] = ()
+    """Of the sweep's tasks only these, by the same globs; empty: all that fit."""
+    exclude: tuple[NonEmpty, ...] = ()
 
 
 class SweepFile(Strict):
@@ -71,11 +96,11 @@ class SweepFile(Strict):
     """Null: tasks of every layer."""
     attempts: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """k of every task; null: what each task's own layer has."""
-    conditions: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
-    """Paths of condition manifests."""
+    conditions: Annotated[tuple[ConditionUse, ...], Field(min_length=1)]
+    """Condition manifests, each with the tasks that it runs and what is varied in it."""
     endpoints: NonEmpty | None = None
     """Path of the endpoint file; null: the shipped ``anthropic-live.json``."""
-    agent: Literal["reference"] = "reference"
+    agent: AgentKind = "reference"
     relay: Literal["embedded"] = "embedded"
     network: Literal["declared", "sealed"] = "declared"
     """``declared``: each task's own request; ``sealed``: no container has a network."""
@@ -84,7 +109,16 @@ class SweepFile(Strict):
     scoring: Scoring = Scoring()
     limits: Limits = Limits()
     budget: SweepBudget = SweepBudget()
+    canary: CanaryRule = CanaryRule()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    timeout_multipliers: TimeoutMultipliers = TimeoutMultipliers()
+    """Of the tasks' own time limits; frozen in the lock."""
+
+
+class PlayedSweepFile(SweepFile):
+    """A sweep file whose agent asks no model, so that no condition need be named."""
+
+    conditions: tuple[ConditionUse, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +135,9 @@ class Overrides:
     network: str | None = None
     store: str | None = None
     seed: int | None = None
+    agent: str | None = None
+    multipliers: Mapping[str, float] = field(default_factory=dict)
+    """By the names of ``TimeoutMultipliers``."""
 
     def places(self) -> dict[Place, tuple[str, Any]]:
         """Place in a sweep file to (flag, value), of what was said."""
@@ -114,6 +151,14 @@ class Overrides:
             ("network",): ("--network", self.network),
             ("store",): ("--store", self.store),
             ("seed",): ("--seed", self.seed),
+            ("agent",): ("--agent", self.agent),
+            **{
+                ("timeout_multipliers", name): (
+                    f"--{name.replace('_', '-')}-timeout-multiplier",
+                    each,
+                )
+                for name, each in self.multipliers.items()
+            },
         }
         return {place: pair for place, pair in said.items() if pair[1] is not None}
 
@@ -137,7 +182,7 @@ class LoadedSweep:
     @property
     def condition_paths(self) -> tuple[Path, ...]:
         """The condition manifests in order."""
-        return tuple(self.folder / path for path in self.file.conditions)
+        return tuple(self.folder / each.path for each in self.file.conditions)
 
     @property
     def endpoints_path(self) -> Path:
@@ -176,7 +221,7 @@ def sweep_from_flags(
 
     Args:
         path: ``--path``, a data set's folder or one task's.
-        conditions: every ``--manifest``; at least one is needed.
+        conditions: every ``--manifest``; at least one is needed where the agent asks a model.
         overrides: the other flags. Without a name the sweep bears its only condition's,
             or that of the folder.
         manifests: the manifests folder; by default the one that ``path`` belongs to.
@@ -186,20 +231,40 @@ def sweep_from_flags(
     """
     given = overrides or Overrides()
     only = conditions[0].stem if len(conditions) == 1 else path.resolve().name
+    if given.agent in PLAYED:
+        only = f"{path.resolve().name}-{given.agent}"
     places: dict[Place, tuple[str, Any]] = {
         ("name",): ("--name", _slug(only)),
         ("tasks", "path"): ("--path", str(path)),
-        ("conditions",): ("--manifest", [str(each) for each in conditions]),
     }
+    if conditions or given.agent not in PLAYED:
+        places[("conditions",)] = ("--manifest", [str(each) for each in conditions])
     document = Document("command line", {}).with_flags({**places, **given.places()})
     return _loaded(document, Path(), manifests or find_manifests(path))
 
 
+def check_sweep(document: Document) -> SweepFile:
+    """A document as a sweep file.
+
+    Raises:
+        ManifestError: with every fault of the document.
+    """
+    data = document.data
+    played = isinstance(data, dict) and data.get("agent") in PLAYED
+    return check(PlayedSweepFile if played else SweepFile, _written_out(document))
+
+
+def _written_out(document: Document) -> Document:
+    """The document with every condition that is a path alone as an item with a path."""
+    data = document.data
+    if not isinstance(data, dict) or not isinstance(data.get("conditions"), list):
+        return document
+    listed = [each if isinstance(each, dict) else {"path": each} for each in data["conditions"]]
+    return replace(document, data={**data, "conditions": listed})
+
+
 def _loaded(document: Document, folder: Path, manifests: Path) -> LoadedSweep:
-    data: Mapping[str, Any] = document.data if isinstance(document.data, dict) else {}
-    if data.get("agent") == "oracle":
-        raise ManifestError([document.fault(("agent",), _NO_ORACLE)])
-    return LoadedSweep(check(SweepFile, document), folder, manifests, document)
+    return LoadedSweep(check_sweep(document), folder, manifests, document)
 
 
 def _slug(text: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,18 @@ from scheduler.lock import (
     LockError,
     lock_key,
     lock_of,
-    plan_from_lock,
     read_lock,
     read_locks,
+    revised,
     write_lock,
+    write_next,
 )
-from scheduler.manifest import ManifestError
+from scheduler.lock_difference import difference
+from scheduler.lock_plan import key_faults, plan_from_lock
+from scheduler.manifest import SweepBudget
 from scheduler.plan import Plan
 from tests.scheduler.manifest.builders import PROMPT, plan_of, write, write_world
 from workers.contract.base import FormatError, sha256_hex
-from workers.contract.endpoint import Endpoint
 from workers.contract.task_folder import archive_key, digest_of, unpack
 from workers.storage import Store, open_store
 
@@ -106,48 +109,6 @@ def test_a_folder_changed_since_it_was_planned_is_refused(
     assert list(store.keys("sweeps/")) == []
 
 
-def test_no_key_and_no_value_of_env_is_locked(tmp_path: Path) -> None:
-    sweep = write_world(tmp_path)
-    text = "scripted-one: {provider: openai, api_key_env: K, base_url: 'http://h/v1', "
-    text += "model: m, env: {TOKEN: hush}}\n"
-    write(tmp_path / "e.yaml", text + "scripted-two: {provider: scripted}\n")
-    sweep.write_text(
-        sweep.read_text().replace("../../deploy/endpoints/scripted.json", "../../e.yaml")
-    )
-    plan = plan_of(sweep, {"K": "sk-secret"})
-    lock = lock_of(plan)
-    assert "sk-secret" not in lock.to_json()
-    assert "hush" not in lock.to_json()
-    assert lock.endpoints["scripted-one"].env_names == ("TOKEN",)
-    again = plan_from_lock(lock, environment={"K": "sk-secret"})
-    one = again.spec.endpoints["scripted-one"]
-    assert (one.provider, one.api_key_env, one.base_url, one.model) == (
-        "openai",
-        "K",
-        "http://h/v1",
-        "m",
-    )
-    assert again.warnings == (
-        "endpoint scripted-one: TOKEN are not set: give the endpoint file again",
-    )
-    with pytest.raises(ManifestError, match=r"endpoints\.scripted-one: .* K must hold its key"):
-        plan_from_lock(lock, environment={"K": ""})
-
-
-def test_another_endpoint_file_may_be_given_on_resume(plan: Plan) -> None:
-    lock = lock_of(plan)
-    given = {
-        "scripted-one": Endpoint(provider="openai", api_key_env="K"),
-        "scripted-two": Endpoint(provider="scripted"),
-        "spare": Endpoint(provider="openai", api_key_env="OTHER"),
-    }
-    again = plan_from_lock(lock, environment={"K": "k"}, endpoints=given)
-    assert set(again.spec.endpoints) == {"scripted-one", "scripted-two"}
-    assert again.spec.endpoints["scripted-one"].provider == "openai"
-    with pytest.raises(ManifestError, match="no endpoint of this name"):
-        plan_from_lock(lock, environment={}, endpoints={})
-
-
 def test_locks_are_read_in_the_order_of_their_numbers(plan: Plan, store: Store) -> None:
     lock = write_lock(store, plan)
     for number in (10, 2):
@@ -187,3 +148,66 @@ def test_a_condition_changed_in_a_lock_is_refused(plan: Plan, store: Store) -> N
     store.put(lock_key(plan.sweep, 1), text.encode())
     with pytest.raises(FormatError, match="is not its manifest's digest"):
         read_lock(store, plan.sweep, 1)
+
+
+def test_how_an_endpoint_is_reached_stands_in_the_lock(tmp_path: Path) -> None:
+    sweep = write_world(tmp_path)
+    text = """\
+scripted-one:
+  provider: openai
+  api_key_env: K
+  key_header: api-key
+  base_url: https://h/openai/deployments/d
+  path: chat/completions
+  query: {api-version: "2024-10-21"}
+  extra_headers: {X-Team: red}
+  extra_headers_env: {X-Team-Key: TEAM}
+  proxy: http://proxy:3128
+  ca_bundle: /etc/ca.pem
+  stream_usage: true
+scripted-two: {provider: scripted}
+"""
+    write(tmp_path / "e.yaml", text)
+    sweep.write_text(
+        sweep.read_text().replace("../../deploy/endpoints/scripted.json", "../../e.yaml")
+    )
+    plan = plan_of(sweep, {"K": "sk-secret", "TEAM": "t-secret"})
+    lock = lock_of(plan)
+    assert "-secret" not in lock.to_json()
+    assert plan_from_lock(lock).spec == plan.spec
+    found = key_faults("lock", plan.spec.endpoints, {"K": "k"})
+    assert [str(fault) for fault in found] == [
+        "lock: endpoints.scripted-one: the environment variable TEAM must hold its header; "
+        "it is not set"
+    ]
+
+
+def test_a_raised_budget_is_the_next_lock_and_nothing_else(tmp_path: Path) -> None:
+    plan = plan_of(write_world(tmp_path))
+    store = open_store(f"file://{tmp_path}/store")
+    lock = write_lock(store, plan)
+    wished = revised(lock, budget=SweepBudget(max_calls=9))
+    raised = write_next(store, wished, datetime(2026, 5, 1, tzinfo=UTC))
+    assert read_locks(store, plan.sweep) == [lock, raised]
+    assert (raised.number, raised.grown_at) == (2, "2026-05-01T00:00:00Z")
+    before = lock.model_dump(exclude={"number", "grown_at", "budget"})
+    assert raised.model_dump(exclude={"number", "grown_at", "budget"}) == before
+    assert plan_from_lock(raised).budget == SweepBudget(max_calls=9)
+    with pytest.raises(LockError, match="somebody else"):
+        write_next(store, wished, datetime(2026, 5, 1, tzinfo=UTC))
+
+
+def test_endpoints_that_stay_revise_nothing_and_others_are_told(plan: Plan, store: Store) -> None:
+    lock = write_lock(store, plan)
+    same = plan_from_lock(lock).spec.endpoints
+    assert revised(lock, budget=lock.budget, endpoints=same) == lock
+    moved = same["scripted-one"].model_copy(update={"base_url": "http://h/v1", "model": "m2"})
+    wished = revised(lock, budget=lock.budget, endpoints={**same, "scripted-one": moved})
+    after = write_next(store, wished, datetime(2026, 5, 1, tzinfo=UTC))
+    told = difference([lock], after)
+    assert told.settings == (
+        "endpoints.scripted-one.base_url: none -> http://h/v1",
+        "endpoints.scripted-one.model: none -> m2",
+    )
+    assert (told.added, told.superseded) == (0, ())
+    assert plan_from_lock(after).spec.endpoints["scripted-one"] == moved

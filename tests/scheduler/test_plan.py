@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.manifest import Overrides, load_sweep
+from scheduler.commit import Rebuilt
+from scheduler.driver import fill_queue
+from scheduler.manifest import ManifestError, Overrides, load_sweep
 from scheduler.plan import BaseImage, PlannedAttempt, lay_out, make_plan
 from tests.scheduler.manifest.builders import (
     STARTED,
@@ -103,6 +106,13 @@ def test_the_demonstration_is_36_attempts_and_needs_no_key() -> None:
     assert plan.warnings == ()
 
 
+def test_the_large_sweep_is_a_thousand_attempts_and_needs_no_key() -> None:
+    sweep = load_sweep(ROOT / "manifests/sweeps/large-k.yaml")
+    plan = make_plan(sweep, started_at=STARTED, environment={})
+    assert (len(plan.tasks), len(plan.conditions), len(plan.attempts)) == (10, 5, 1000)
+    assert plan.warnings == ()
+
+
 def cells_of(count: int, conditions: int, task: Task) -> list[CellSpec]:
     """Cells without files: tasks by another digest, conditions by another name."""
     entry = RosterEntry(
@@ -132,6 +142,21 @@ def cells_of(count: int, conditions: int, task: Task) -> list[CellSpec]:
         for each in tasks
         for part in parts
     ]
+
+
+def test_the_queue_leases_canaries_where_the_plan_has_them(tmp_path: Path) -> None:
+    sweep = write_world(tmp_path)
+    text = sweep.read_text().replace("attempts: 2", "attempts: 20")
+    sweep.write_text(f"{text}canary: {{solver: 10}}\n")
+    plan = plan_of(sweep)
+    cells = {cell.cell: cell for cell in plan.cells}
+    queue = fill_queue(plan, cells, Rebuilt({}, {}), 1)
+    leased = [lease for _ in range(11) for lease in queue.lease("n", 8, 0.0)]
+    assert len(leased) == len(plan.attempts) == 88
+    kinds = [cells[lease.cell].canary for lease in leased]
+    planned = [cells[each.cell].canary for each in plan.attempts]
+    assert kinds == planned
+    assert [place for place, kind in enumerate(kinds) if kind] == list(range(0, 88, 11))
 
 
 PRICE = {
@@ -168,6 +193,23 @@ def test_every_cell_has_its_attempts_once_in_turns(
         assert max(shares) - min(shares) <= 1
 
 
+@given(tasks=st.integers(1, 3), k=st.integers(1, 9), canaries=st.integers(1, 30))
+def test_canaries_are_spread_evenly_and_change_nothing_else(
+    task: Task, tasks: int, k: int, canaries: int
+) -> None:
+    own = cells_of(tasks, 2, task)
+    extra = own[-1].model_copy(update={"cell": "canary", "canary": "nop"})
+    counts = {cell.cell: k for cell in own}
+    attempts = list(lay_out("s", [*own, extra], {**counts, "canary": canaries}))
+    assert [each for each in attempts if each.cell != "canary"] == list(lay_out("s", own, counts))
+    places = [place for place, each in enumerate(attempts) if each.cell == "canary"]
+    assert len(places) == canaries
+    assert places[0] == 0
+    ends = [*places, len(attempts)]
+    gaps = [after - before for before, after in itertools.pairwise(ends)]
+    assert max(gaps) - min(gaps) <= 1
+
+
 @pytest.mark.long
 def test_a_hundred_thousand_attempts_are_laid_out_in_seconds(task: Task) -> None:
     cells = cells_of(1000, 5, task)
@@ -191,3 +233,15 @@ def test_now_is_a_fine_start(tmp_path: Path) -> None:
         load_sweep(write_world(tmp_path)), started_at=datetime.now(UTC), environment={}
     )
     assert plan.sweep.startswith("small-20")
+
+
+def test_a_sweep_that_no_machine_could_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = write_world(tmp_path)
+    planned = sum(plan_of(sweep).counts.values())
+    monkeypatch.setattr("scheduler.plan.MOST_ATTEMPTS", planned)
+    assert len(plan_of(sweep).attempts) == planned
+    monkeypatch.setattr("scheduler.plan.MOST_ATTEMPTS", planned - 1)
+    with pytest.raises(ManifestError, match=f"{planned} attempts in all, expected at most"):
+        plan_of(sweep)

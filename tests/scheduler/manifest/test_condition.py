@@ -225,7 +225,7 @@ def test_the_shipped_conditions(
 
 
 def test_all_shipped_conditions_are_those() -> None:
-    assert len(list(SHIPPED.iterdir())) == 6
+    assert len(list(SHIPPED.iterdir())) == 7
 
 
 def test_the_persona_gives_no_hint_of_the_behaviour_under_test() -> None:

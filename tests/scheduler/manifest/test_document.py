@@ -26,3 +26,16 @@ def test_flags_lie_over_a_file_and_their_faults_name_them() -> None:
 def test_flags_make_the_mappings_on_their_way() -> None:
     laid = Document("f", {"tasks": 3}).with_flags({("tasks", "path"): ("--path", "p")})
     assert laid.data == {"tasks": {"path": "p"}}
+
+
+def test_values_of_another_document_are_located_there() -> None:
+    base = read_yaml("agents:\n  - id: a\n    size: 1\nname: x\n", "base.yaml")
+    source = read_yaml("first: 1\nvary:\n  size:\n    - {deep: 7}\n", "source.yaml")
+    made = base.with_values(source, {("agents", 0, "size"): (("vary", "size", 0), {"deep": 7})})
+    assert made.data == {"agents": [{"id": "a", "size": {"deep": 7}}], "name": "x"}
+    assert base.data["agents"] == [{"id": "a", "size": 1}]
+    assert str(made.fault(("agents", 0, "size", "deep"), "bad")) == (
+        "source.yaml:4: vary.size[0].deep: bad"
+    )
+    assert str(made.fault(("agents", 0, "id"), "bad")) == "base.yaml:2: agents[0].id: bad"
+    assert str(made.fault(("agents",), "bad")) == "base.yaml:1: agents: bad"

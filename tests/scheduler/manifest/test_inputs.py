@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - tables of refusals, one a line
 """Refusals that only show when the files of a sweep are held against each other."""
 
 from __future__ import annotations
@@ -6,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.lock import lock_of
+from scheduler.lock_plan import plan_from_lock
 from scheduler.manifest import ManifestError, Overrides, load_sweep, sweep_from_flags
 from scheduler.plan import make_plan
 from tests.scheduler.manifest.builders import (
@@ -76,13 +79,25 @@ def test_a_sweep_file_in_place_of_a_condition_is_one_fault(tmp_path: Path) -> No
     ]
 
 
-def test_a_harbor_task_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_task_without_fixture_is_planned_and_graded_by_state(tmp_path: Path) -> None:
     sweep = write_world(tmp_path)
     (sweep.parents[1] / "tasks/alpha/fixture.yaml").unlink()
-    assert refusal(sweep, tmp_path) == [
-        "manifests/tasks/alpha/fixture.yaml: without this file it is a Harbor task, graded by "
-        "its container's state; this version runs Buzz-native tasks only"
+    plan = plan_of(sweep)
+    assert [(task.bare_name, task.freeze) for task in plan.tasks] == [
+        ("alpha", "agent"),
+        ("beta", "evidence"),
     ]
+
+
+def test_what_a_harbor_task_asks_for_in_vain_is_refused_when_planned(tmp_path: Path) -> None:
+    sweep = write_world(tmp_path)
+    folder = sweep.parents[1] / "tasks/alpha"
+    (folder / "fixture.yaml").unlink()
+    with (folder / "task.toml").open("a") as stream:
+        stream.write("gpus = 1\n")
+    (told,) = refusal(sweep, tmp_path)
+    assert told.startswith("manifests/tasks/alpha/task.toml:")
+    assert "environment.gpus: gpus: this version gives no container a GPU" in told
 
 
 def test_two_conditions_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -179,15 +194,14 @@ def test_names_too_long_or_odd_are_faults_like_others(tmp_path: Path) -> None:
     assert "there is no file" in "\n".join(refusal(sweep, tmp_path))
 
 
-def test_warnings_of_conditions_and_of_an_unenforced_budget(tmp_path: Path) -> None:
+def test_warnings_of_conditions(tmp_path: Path) -> None:
     sweep = write_world(tmp_path)
     one = sweep.parents[1] / "conditions/one.yaml"
     one.write_text(one.read_text().replace("max_output_tokens: 4096", "temperature: 0.7"))
-    sweep.write_text(sweep.read_text() + "budget: {max_calls: 5}\ntasks: {exclude: [zzz]}\n")
+    sweep.write_text(sweep.read_text() + "tasks: {exclude: [zzz]}\n")
     warnings = plan_of(sweep).warnings
     assert warnings[0] == "tasks.exclude: no task matches 'zzz'"
     assert "temperature is recorded only" in warnings[1]
-    assert warnings[2].startswith("budget:")
 
 
 def test_the_flags_default_to_the_shipped_anthropic_file(tmp_path: Path) -> None:
@@ -198,3 +212,75 @@ def test_the_flags_default_to_the_shipped_anthropic_file(tmp_path: Path) -> None
         make_plan(sweep, started_at=STARTED, environment={})
     plan = make_plan(sweep, started_at=STARTED, environment={"LIVE_KEY": "k"})
     assert (len(plan.attempts), plan.name) == (1, "one")
+
+
+USES = """\
+conditions:
+  - path: ../conditions/one.yaml
+    include: [alpha]
+    attempts: 7
+  - path: ../conditions/two.yaml
+    exclude: ["buzz-native/al*"]
+"""
+
+
+def with_uses(root: Path, uses: str = USES) -> Path:
+    sweep = write_world(root)
+    old = "conditions:\n  - ../conditions/one.yaml\n  - ../conditions/two.yaml\n"
+    return write(sweep, sweep.read_text().replace(old, uses))
+
+
+def test_a_condition_has_its_own_tasks_and_attempts(tmp_path: Path) -> None:
+    plan = plan_of(with_uses(tmp_path))
+    found = {
+        (cell.condition.condition, cell.task.bare_name): plan.counts[cell.cell]
+        for cell in plan.cells
+    }
+    assert found == {("one", "alpha"): 7, ("two", "beta"): 2}
+    assert len(plan.attempts) == 9
+    lock = lock_of(plan)
+    again = plan_from_lock(lock, environment={})
+    assert (again.cells, again.attempts) == (plan.cells, plan.attempts)
+
+
+def test_attempts_on_the_command_line_are_every_conditions(tmp_path: Path) -> None:
+    sweep = load_sweep(with_uses(tmp_path), Overrides(attempts=1))
+    plan = make_plan(sweep, started_at=STARTED, environment={})
+    assert set(plan.counts.values()) == {1}
+
+
+def test_a_task_that_no_condition_runs_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    plan = plan_of(with_uses(tmp_path, USES.replace("  - path: ../conditions/two.yaml\n", "")
+                             .replace('    exclude: ["buzz-native/al*"]\n', "")))  # fmt: skip
+    assert [task.bare_name for task in plan.tasks] == ["alpha"]
+    assert plan.warnings == ("task buzz-native/beta: no condition runs it",)
+
+
+def test_to_try_one_task_leaves_out_who_does_not_run_it(tmp_path: Path) -> None:
+    sweep = load_sweep(with_uses(tmp_path), Overrides(include=("beta",)))
+    plan = make_plan(sweep, started_at=STARTED, environment={})
+    assert plan.conditions == ("two",)
+    assert plan.warnings == ("../conditions/one.yaml: runs none of these tasks",)
+    only_one = USES.partition("  - path: ../conditions/two.yaml")[0]
+    sweep = load_sweep(with_uses(tmp_path, only_one), Overrides(include=("beta",)))
+    with pytest.raises(ManifestError, match="no condition runs any of these tasks"):
+        make_plan(sweep, started_at=STARTED, environment={})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[alpha]", "[alhpa]", "5: conditions[0].include[0]: no task of the sweep matches 'alhpa'; it has alpha, beta (did you mean 'alpha'?)"),
+        ('["buzz-native/al*"]', '["x"]', "8: conditions[1].exclude[0]: no task of the sweep matches 'x'; it has alpha, beta"),
+        ("include: [alpha]", "exclude: ['*']", "4: conditions[0]: its globs leave no task of the sweep"),
+        ("include:", "includes:", "5: conditions[0].includes: unknown field: no such field here (did you mean 'include'?)"),
+        ("attempts: 7", "attempts: 0", "6: conditions[0].attempts: expected a number of at least 1, found 0"),
+    ],
+)  # fmt: skip
+def test_refuses_what_a_condition_cannot_have(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    with pytest.raises(ManifestError) as caught:
+        plan_of(with_uses(tmp_path, USES.replace(old, new)))
+    (fault,) = fault_lines(caught.value, tmp_path)
+    assert fault == f"manifests/sweeps/small.yaml:{told}"

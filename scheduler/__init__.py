@@ -10,5 +10,6 @@ The words are in ``workers.contract``. In the order in which the data moves:
 * Stage 7 ``commit``: what nodes report, and what the store holds, to settled attempts
 * Stage 8 ``report``: settled attempts to tables and pages
 
-Beside the walk, ``dataset`` keeps a data set of tasks right.
+Beside the walk, ``claims`` and ``succession`` let one driver of a sweep follow another, ``series``
+runs sweeps on a timetable, and ``dataset`` keeps a data set of tasks right.
 """

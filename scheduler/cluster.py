@@ -1,55 +1,52 @@
-"""Ray on the driver's side: start or reach it, and one node actor on each of its nodes.
+"""The sweep's nodes on a Ray cluster: one actor on each of its nodes, opened or adopted.
 
-The only module of the driver that imports Ray, and it does so in one thread of its own: Ray's
-calls block, and its processes live as long as the thread that started them.
-
-*Why Ray retries nothing:* it places and transports; what is tried again is the queue's to say.
+On a cluster that outlives its drivers an actor has a name, one for each sweep and Ray node. A
+driver that is killed leaves its actors with what they run; the next one finds them by name,
+adopts those that speak its protocol and were opened for the same sweep, and ends the others. A
+driver that ends well takes its actors with it, unless a newer one has taken them over. On a Ray
+of its own, the actors end with the driver.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import os
 import platform
-import socket
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from scheduler.errors import ClusterError, NodeLostError, NodeSilentError, NoNodeError
-from scheduler.local_ray import UNHANDLED_VARIABLE, WORKSPACE, RayFolder
-from scheduler.own_thread import OwnThread
+from scheduler.errors import (
+    ClusterError,
+    ClusterLostError,
+    NodeGoneError,
+    NodeLostError,
+    NoNodeError,
+)
+from scheduler.local_ray import WORKSPACE, RayFolder
+from scheduler.ray_client import RayActor, RayClient, RayHost, last_line
+from scheduler.ray_watch import RayWatch
 from workers.actor import NodeActor, Opened, OpenOptions
-from workers.contract.report import Orders, Progress
+from workers.contract.report import Orders, Progress, protocol_version
 from workers.contract.spec import SweepSpec
+from workers.journal import LogFormat
 
-NAMESPACE = "apiary"
-NODE_RESOURCE = "apiary_node"
-"""A Ray resource: nodes that declare it are used, and no others; a local Ray declares it."""
-
-START_S = 120.0
 STARTS = 3
 """Ray gives itself 30 s for its first steps, which a machine under load may exceed."""
-STOP_S = 30.0
-KNOCK_S = 10.0
 ASK_S = 20.0
 OPEN_S = 120.0
+UNOPENED_S = 600.0
+"""After which an actor whose driver died before it opened it ends itself."""
 CLOSE_S = 15.0
 """For letting go of what trials share, beyond the time for the trials themselves."""
+NAME_S = 20.0
+"""For Ray to give an ended actor's name free."""
 ACTORS_PER_NODE = 3
 """Node actors started on one Ray node, the first included, before it is given up."""
-
-MAX_CONCURRENCY = 1000
-LOGGERS = ("ray", "ray._private", "ray._common")
-"""The first loses its handlers whenever Ray is started; the others speak while it starts."""
-
-OBJECT_STORE_BYTES = 80 * 1024 * 1024
-"""Nothing of ours is in it; Ray wants at least 75 MiB."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +61,28 @@ class ClusterOptions:
     task_memory_mb: int
     close_s: float
     """How long a node may take to end its trials when the cluster is left."""
+    task_cpus: int = 1
+    node_metrics: str = ""
+    """``address:port`` where a local node serves its metrics; empty: nowhere. Those of a cluster
+    have their own configuration."""
+    log_format: LogFormat = "json"
+    """Of the nodes' logs."""
+    generation: int = 0
+    """Of the driver: a node that a newer one has taken over is let be."""
 
 
 class RayNode:
     """A node actor as dispatch sees it."""
 
-    def __init__(self, opened: Opened, actor: Any) -> None:
+    def __init__(
+        self, opened: Opened, actor: RayActor, ray: RayClient, host: RayHost, *, adopted: bool
+    ) -> None:
         self.opened = opened
         self.actor = actor
+        self._ray = ray
+        self._host = host
+        self.adopted = adopted
+        """Whether another driver opened it: it may run tries."""
         self.is_dead = False
         self.is_closed = False
         """Whether it has ended its trials and let go of what they shared."""
@@ -81,32 +92,28 @@ class RayNode:
         """As records carry it."""
         return self.opened.node
 
+    @property
+    def metrics(self) -> str:
+        """See ``NodeHandle``."""
+        return self.opened.metrics
+
     async def exchange(self, orders: Orders) -> Progress:
         """Gives orders and waits for the answer.
 
         Raises:
             NodeLostError: the actor is dead for certain.
+            NodeGoneError: Ray has lost its machine; its process may live on there.
             NodeSilentError: it cannot be reached.
         """
-        from ray import exceptions, kill
-
         try:
-            answer = await self.actor.exchange.remote(orders.to_json())
-        except exceptions.RayTaskError as error:
-            # A bug in the node. It is ended, so that it cannot commit what is leased again.
-            kill(self.actor, no_restart=True)
-            raise self._lost(_last_line(error)) from error
-        except exceptions.ActorUnavailableError as error:
-            raise NodeSilentError(self.name, "its actor cannot be reached") from error
-        except exceptions.RayActorError as error:
-            raise self._lost(_why_dead(error)) from error
-        except exceptions.RayError as error:
-            raise NodeSilentError(self.name, _last_line(error)) from error
+            answer = await self.actor.exchange(orders.to_json())
+        except NodeLostError as error:
+            self.is_dead = True
+            # Ray's node manager sees its workers die. Where it died itself, nobody has.
+            if not await self._ray.is_alive(self._host):
+                raise NodeGoneError(self.name, error.reason) from error
+            raise
         return Progress.from_json(answer, f"progress of node {self.name}")
-
-    def _lost(self, reason: str) -> NodeLostError:
-        self.is_dead = True
-        return NodeLostError(self.name, reason)
 
 
 class Cluster:
@@ -122,15 +129,20 @@ class Cluster:
         self._sweep = sweep
         self._options = options
         self._actor_class = actor_class
-        self._thread: OwnThread | None = None
+        self._ray: RayClient
         self._folder: RayFolder | None = None
+        self._watch: RayWatch
+        self._lost = ""
+        """Why Ray itself is lost."""
+        self._looked = False
+        """Whether actors of earlier drivers have been looked for."""
         self._nodes: list[RayNode] = []
         self._on: dict[str, RayNode] = {}
         """The last node actor on each Ray node."""
         self._started: Counter[str] = Counter()
         self._fault = "it died each time"
         """Why the last actor could not be opened."""
-        self._log: logging.Handler = logging.NullHandler()
+        self._let_be = False
         self.killed: list[int] = []
         """Processes of a local Ray that did not end by themselves."""
 
@@ -141,8 +153,9 @@ class Cluster:
             ClusterError: it did not work; the message says where to look.
         """
         for left in reversed(range(STARTS if self._options.address is None else 1)):
+            self._ray = RayClient()
             try:
-                await self._enter()
+                await self._enter(self._options.address)
                 break
             except BaseException as error:
                 await self._leave()
@@ -158,7 +171,8 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await asyncio.gather(*(self._close(node) for node in self._nodes if not node.is_dead))
+        if not self._let_be:
+            await asyncio.gather(*(self._close(node) for node in self._nodes if not node.is_dead))
         await self._leave()
 
     @property
@@ -166,21 +180,159 @@ class Cluster:
         """Nodes that ended without having ended their trials: containers may be left there."""
         return tuple(sorted({node.name for node in self._nodes if not node.is_closed}))
 
+    def let_be(self) -> None:
+        """A newer driver adopts the nodes: they are not ended when the cluster is left."""
+        self._let_be = self._folder is None
+
     async def find(self) -> Sequence[RayNode]:
         """The nodes that have joined since the last call, their actors opened.
 
+        The first call adopts what an earlier driver left, if it did, and leaves new actors to
+        the next call: what runs already is to be heard of before anything is leased.
+
         Raises:
             NoNodeError: this machine's only node was given up.
+            ClusterLostError: Ray itself died.
             ClusterError: Ray does not answer, or no actor could be opened on a new node.
         """
-        hosts = await self._call(self._new_hosts, ASK_S, "ask for the nodes of the cluster")
+        self._lost = await asyncio.to_thread(self._watch.why_lost, time.monotonic())
+        if self._lost:
+            raise ClusterLostError(self._lost)
+        hosts = await self._new_hosts()
+        if self._folder is None and not self._looked:
+            adopted = await self._adopt_all(hosts)
+            self._looked = True
+            if adopted:
+                return adopted
         if not hosts and self._folder is not None and all(node.is_dead for node in self._nodes):
-            raise NoNodeError(f"a node was started {ACTORS_PER_NODE} times: {self._fault}")
-        results = await asyncio.gather(
-            *(self._open(host) for host in hosts), return_exceptions=True
+            raise NoNodeError(self._why_no_node())
+        return await self._gathered([self._open(host) for host in hosts])
+
+    async def _enter(self, address: str | None) -> None:
+        home = self._options.home / "ray"
+        if address is None:
+            folder = self._folder = RayFolder(home)
+            await self._ray.start(folder.environment, folder.path, folder.log)
+            self._watch = RayWatch(folder.servers(), "")
+        else:
+            home.mkdir(parents=True, exist_ok=True)
+            await self._ray.connect(address, home / "client.log")
+            self._watch = RayWatch({}, self._ray.head)
+
+    async def _leave(self) -> None:
+        """Leaves Ray, and ends a local one with every process that it started."""
+        if self._folder is not None and self._lost:
+            # Without its servers Ray cannot be left in an orderly way; nothing of it is kept.
+            self.killed = await asyncio.to_thread(self._folder.end_now)
+        await self._ray.leave()
+        if self._folder is not None:
+            self.killed += await asyncio.to_thread(self._folder.remove)
+
+    # Hosts
+
+    async def _new_hosts(self) -> list[RayHost]:
+        """Ray nodes that live and have no living node actor of ours, under the nodes' names."""
+        alive = await self._ray.hosts()
+        names = Counter(host.name for host in alive)
+        hosts = []
+        for host in alive:
+            known = self._on.get(host.node_id)
+            if known is not None and not known.is_dead:
+                continue
+            if self._started[host.node_id] >= ACTORS_PER_NODE:
+                continue
+            name = host.name
+            if self._folder is not None:
+                name = platform.node()
+            elif names[name] > 1:
+                name = f"{name}-{host.node_id[:6]}"
+            hosts.append(RayHost(host.node_id, name, host.declares))
+        return hosts
+
+    def _why_no_node(self) -> str:
+        started = sum(self._started.values())
+        if started >= ACTORS_PER_NODE:
+            return f"a node was started {started} times: {self._fault}"
+        return f"Ray has lost its node on this machine: {self._fault}"
+
+    # Actors
+
+    def _actor_name(self, host: RayHost) -> str | None:
+        """One for each sweep and Ray node; null: the actor ends with the driver."""
+        return None if self._folder is not None else f"{self._sweep.sweep}/{host.node_id}"
+
+    async def _adopt_all(self, hosts: Sequence[RayHost]) -> list[RayNode]:
+        there = set(await self._ray.names())
+        found = [host for host in hosts if self._actor_name(host) in there]
+        nodes = await asyncio.gather(*(self._adopt(host) for host in found))
+        return self._known([node for node in nodes if node is not None])
+
+    async def _adopt(self, host: RayHost) -> RayNode | None:
+        """The node of an earlier driver; None, and it is ended, if it cannot be adopted."""
+        try:
+            actor = await self._ray.named(self._actor_name(host) or "", host)
+        except ClusterError:
+            return None  # It ended in the meantime.
+        with contextlib.suppress(ClusterError):
+            # One that does not answer, since it is frozen or of an older version, is ended at once:
+            # the leases of all others run out while it is waited for.
+            version = await actor.ask("protocol", timeout_s=ASK_S)
+            opened = None
+            if version == protocol_version():
+                opened = await self._ask_to_open(actor, host, ASK_S)
+            if opened is not None and not opened.error:
+                node = RayNode(opened, actor, self._ray, host, adopted=True)
+                self._on[host.node_id] = node
+                return node
+            bound = self._options.close_s
+            await actor.ask("close", bound, timeout_s=bound + CLOSE_S)
+        await self._ray.kill(actor)
+        return None
+
+    async def _open(self, host: RayHost) -> RayNode:
+        self._started[host.node_id] += 1
+        actor = await self._make(host)
+        try:
+            opened = await self._ask_to_open(actor, host)
+            if opened.error:
+                raise ClusterError(f"node {host.name} cannot work: {opened.error}")
+        except ClusterError:
+            await self._ray.kill(actor)
+            raise
+        node = self._on[host.node_id] = RayNode(opened, actor, self._ray, host, adopted=False)
+        return node
+
+    async def _make(self, host: RayHost) -> RayActor:
+        """A new actor; where one was ended just now, its name is taken a moment longer."""
+        name = self._actor_name(host)
+        give_up = time.monotonic() + NAME_S
+        while name is not None and name in await self._ray.names():
+            if time.monotonic() > give_up:
+                raise ClusterError(f"node {host.name}: its actor of before does not end")
+            await asyncio.sleep(0.5)
+        unopened_s = None if name is None else UNOPENED_S
+        return await self._ray.make(self._actor_class, host, name, unopened_s)
+
+    async def _ask_to_open(
+        self, actor: RayActor, host: RayHost, timeout_s: float = OPEN_S
+    ) -> Opened:
+        options = OpenOptions(
+            node=host.name,
+            workspace=str(self._options.home / WORKSPACE) if self._folder is not None else None,
+            n_concurrent=self._options.n_concurrent,
+            task_memory_mb=self._options.task_memory_mb,
+            task_cpus=self._options.task_cpus,
+            log_format=self._options.log_format,
+            metrics=self._options.node_metrics if self._folder is not None else "",
         )
+        answer = await actor.ask(
+            "open", self._sweep.to_json(), options.to_json(), timeout_s=timeout_s
+        )
+        return Opened.from_json(answer, f"answer of node {host.name}")
+
+    async def _gathered(self, opening: Sequence[Coroutine[Any, Any, RayNode]]) -> list[RayNode]:
+        results = await asyncio.gather(*opening, return_exceptions=True)
         found = [each for each in results if isinstance(each, RayNode)]
-        self._nodes += found
         faults = [each for each in results if isinstance(each, BaseException)]
         for fault in faults:
             if not isinstance(fault, ClusterError):
@@ -188,231 +340,34 @@ class Cluster:
             self._fault = str(fault)
         if faults and not found:
             raise faults[0]
-        return found
+        return self._known(found)
 
-    async def _enter(self) -> None:
-        self._thread = OwnThread("ray")
-        if self._options.address is None:
-            self._folder = RayFolder(self._options.home / "ray")
-            await self._thread.call(self._start, START_S)
-        else:
-            await self._thread.call(self._connect, START_S)
-
-    # In the thread that knows Ray
-
-    def _start(self) -> None:
-        assert self._folder is not None  # made just before
-        os.environ.update(self._folder.environment)
-        import ray
-
-        self._silence(self._folder.log)
-        ray.init(
-            address="local",
-            namespace=NAMESPACE,
-            num_cpus=1,
-            resources={NODE_RESOURCE: 1},
-            object_store_memory=OBJECT_STORE_BYTES,
-            include_dashboard=False,
-            log_to_driver=False,
-            configure_logging=False,
-            _temp_dir=str(self._folder.path),
-        )
-        self._silence(self._folder.log)
-
-    def _connect(self) -> None:
-        _knock(self._options.address or "")
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        os.environ[UNHANDLED_VARIABLE] = "1"
-        import ray
-
-        logs = self._options.home / "ray"
-        logs.mkdir(parents=True, exist_ok=True)
-        self._silence(logs / "client.log")
-        ray.init(
-            address=self._options.address,
-            namespace=NAMESPACE,
-            log_to_driver=False,
-            configure_logging=False,
-        )
-        self._silence(logs / "client.log")
-
-    def _silence(self, log: Path) -> None:
-        """Sends to a file what Ray would write to the user's terminal.
-
-        Called before and after ``ray.init``, which takes away the handlers of its root logger.
-        """
-        import ray
-
-        self._log.close()
-        self._log = logging.FileHandler(log, delay=True)
-        for name in LOGGERS:
-            logger = logging.getLogger(name)
-            logger.propagate = False
-            logger.handlers[:] = [self._log]
-        # Ray prints its error messages (a worker died, a node was lost) on standard output, where
-        # our data goes, and has no public switch for it; it turns them off so while it debugs.
-        ray._private.worker._worker_logs_enabled = False
-
-    def _new_hosts(self) -> list[_Host]:
-        """Ray nodes that live and have no living node actor of ours."""
-        import ray
-
-        alive = [node for node in ray.nodes() if node["Alive"]]
-        declared = [node for node in alive if NODE_RESOURCE in node["Resources"]]
-        names = Counter(node["NodeManagerHostname"] for node in declared or alive)
-        hosts = []
-        for node in declared or alive:
-            node_id, name = node["NodeID"], node["NodeManagerHostname"]
-            known = self._on.get(node_id)
-            if known is not None and not known.is_dead:
-                continue
-            if self._started[node_id] >= ACTORS_PER_NODE:
-                continue
-            if self._folder is not None:
-                name = platform.node()
-            elif names[name] > 1:
-                name = f"{name}-{node_id[:6]}"
-            hosts.append(_Host(node_id, name, declares=bool(declared)))
-        return hosts
-
-    def _new_actor(self, host: _Host) -> Any:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        made = ray.remote(self._actor_class).options(
-            num_cpus=0,
-            # Not zero, so that an autoscaler does not take an idle-looking node away.
-            resources={NODE_RESOURCE: 0.001} if host.declares else None,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(host.node_id, soft=False),
-            max_restarts=0,
-            max_task_retries=0,
-            max_concurrency=MAX_CONCURRENCY,
-        )
-        return made.remote()
-
-    # Actors
-
-    async def _open(self, host: _Host) -> RayNode:
-        self._started[host.node_id] += 1
-        what = f"start a node actor on {host.name}"
-        actor = await self._call(lambda: self._new_actor(host), ASK_S, what)
-        options = OpenOptions(
-            node=host.name,
-            workspace=str(self._options.home / WORKSPACE) if self._folder is not None else None,
-            n_concurrent=self._options.n_concurrent,
-            task_memory_mb=self._options.task_memory_mb,
-        )
-        try:
-            async with asyncio.timeout(OPEN_S):
-                answer = await actor.open.remote(self._sweep.to_json(), options.to_json())
-        except TimeoutError as error:
-            await self._kill(actor)
-            raise ClusterError(f"{what}: it was not open after {OPEN_S:g} s") from error
-        except Exception as error:
-            await self._kill(actor)
-            raise ClusterError(f"{what}: {_last_line(error)}") from error
-        opened = Opened.from_json(answer, f"answer of node {host.name}")
-        if opened.error:
-            await self._kill(actor)
-            raise ClusterError(f"node {host.name} cannot work: {opened.error}")
-        node = RayNode(opened, actor)
-        self._on[host.node_id] = node
-        return node
+    def _known(self, nodes: list[RayNode]) -> list[RayNode]:
+        self._nodes += nodes
+        return nodes
 
     async def _close(self, node: RayNode) -> None:
         """Ends a node's trials, then the actor; both bounded, whatever state it is in."""
-        with contextlib.suppress(Exception):
+        bound = self._options.close_s
+        with contextlib.suppress(ClusterError):
             # Whatever goes wrong here: it is ended below, and what it leaves is the reaper's.
-            async with asyncio.timeout(self._options.close_s + CLOSE_S):
-                await node.actor.close.remote(self._options.close_s)
-                node.is_closed = True
-        await self._kill(node.actor)
-
-    async def _kill(self, actor: Any) -> None:
-        def kill() -> None:
-            import ray
-
-            ray.kill(actor, no_restart=True)
-
-        with contextlib.suppress(ClusterError):
-            await self._call(kill, ASK_S, "end a node actor")
-
-    async def _call(self, function: Any, timeout_s: float, what: str) -> Any:
-        assert self._thread is not None  # made on entering
-        try:
-            return await self._thread.call(function, timeout_s)
-        except TimeoutError as error:
-            raise ClusterError(f"{what}: Ray did not answer in {timeout_s:g} s") from error
-        except Exception as error:
-            raise ClusterError(f"{what}: {_last_line(error)}") from error
-
-    async def _leave(self) -> None:
-        """Leaves Ray, and ends a local one with every process that it started."""
-
-        def shutdown() -> None:
-            import ray
-
-            ray.shutdown()
-
-        with contextlib.suppress(ClusterError):
-            await self._call(shutdown, STOP_S, "leave Ray")
-        if self._folder is not None:
-            for name in self._folder.environment:
-                os.environ.pop(name, None)
-            self.killed = await asyncio.to_thread(self._folder.remove)
-        assert self._thread is not None  # made on entering
-        self._thread.end()
-        for name in LOGGERS:
-            logging.getLogger(name).handlers[:] = [logging.NullHandler()]
-        self._log.close()
+            closing = node.actor.ask(
+                "close", bound, self._options.generation, timeout_s=bound + CLOSE_S
+            )
+            node.is_closed = await closing
+            if not node.is_closed:
+                return  # It is a newer driver's.
+        if not self._lost:
+            await self._ray.kill(node.actor)
 
     def _what_failed(self, error: Exception) -> str:
         if self._options.address is not None:
             return (
                 f"no Ray cluster could be reached at {self._options.address}: "
-                f"{_last_line(error)}; a cluster with token authentication needs RAY_AUTH_MODE "
+                f"{last_line(error)}; a cluster with token authentication needs RAY_AUTH_MODE "
                 "and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH in this environment"
             )
         return (
-            f"Ray could not be started on this machine: {_last_line(error)}; "
+            f"Ray could not be started on this machine: {last_line(error)}; "
             f"look at {self._options.home / 'ray'}"
         )
-
-
-@dataclass(frozen=True)
-class _Host:
-    """A Ray node that is to get an actor."""
-
-    node_id: str
-    name: str
-    declares: bool
-    """Whether it declares our resource."""
-
-
-def _knock(address: str) -> None:
-    """Fails at once where nothing listens: Ray would try for a minute or two.
-
-    Raises:
-        OSError: nothing listens there.
-        ValueError: the address is not one that a driver can join.
-    """
-    if "://" in address:
-        raise ValueError("expected host:port of the cluster's head, or auto")
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
-
-
-def _last_line(error: BaseException) -> str:
-    """What an exception says at its end: where Ray repeats a remote traceback, its cause."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
-
-
-def _why_dead(error: BaseException) -> str:
-    """Ray's reason for an actor's death, without its identifiers and advice."""
-    for line in str(error).splitlines():
-        _, because, reason = line.partition("The actor is dead because ")
-        if because:
-            return reason.split(" Worker exit")[0].rstrip(".")[:200]
-    return _last_line(error)[:200]

@@ -11,48 +11,28 @@ fair sample.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
-import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
-from scheduler.errors import DriverClaimError
 from scheduler.index import IndexWriter, read_index
-from scheduler.retry import Spent, spent_by
-from workers.contract.base import FormatError, Strict
-from workers.contract.outcome import Verdict
+from scheduler.retry import DeadRetry, Revival, Spent, fresh_from, revival_prefix, spent_by
+from scheduler.store_calls import STORE_TIMEOUT_S, THREADS, StoreCalls
+from workers.contract.base import FormatError
+from workers.contract.outcome import Cause, Verdict
 from workers.contract.result import TryRecord, result_key, try_prefix
 from workers.contract.spec import Epoch
 from workers.storage.interface import MissingKeyError, Store, StoreError
 
 T = TypeVar("T")
 
-STORE_TIMEOUT_S = 60.0
-"""One store call of the driver's; a listing may take ten times as long."""
-
-THREADS = 8
-CLAIMS_AT_MOST = 100
-"""Drivers that may claim a generation between our listing and our claim."""
-
 FEW_ATTEMPTS = 64
 """Up to so many attempts, plus a fiftieth of the committed, the tries are listed one by one."""
-
-
-class DriverClaim(Strict):
-    """``drivers/<g>.json``: a driver generation is taken by creating it."""
-
-    schema_version: Literal[1] = 1
-    sweep: str
-    generation: int
-    host: str
-    started_at: str
-    """RFC 3339, UTC."""
 
 
 class PlannedAttempt(Protocol):
@@ -72,6 +52,10 @@ class Rebuilt:
     """Of the attempts that have a ``result.json``."""
     spent: Mapping[str, Spent]
     """Invalid tries of those that have none; an attempt without such tries is left out."""
+    revived: int = 0
+    """Dead attempts that got fresh tries just now."""
+    causes: Mapping[str, Cause] = field(default_factory=dict)
+    """Of the commits, and of the last tries of attempts that have none."""
 
 
 class Ledger:
@@ -84,8 +68,9 @@ class Ledger:
     def __init__(self, store: Store, sweep: str, timeout_s: float = STORE_TIMEOUT_S) -> None:
         self._store = store
         self._sweep = sweep
-        self._timeout_s = timeout_s
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="driver-store")
+        self.calls = StoreCalls(store, timeout_s)
+        self._known: set[tuple[str, str]] = set()
+        """Invalid tries that were counted when the queue was rebuilt."""
         self._index = IndexWriter(sweep, 0)
 
     async def __aenter__(self) -> Self:
@@ -100,51 +85,71 @@ class Ledger:
         with contextlib.suppress(StoreError):
             # The index is derived: without it the next start takes longer, and that is all.
             await self.write_index()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.calls.end()
 
-    async def claim(self) -> int:
-        """Claims the next driver generation; nodes refuse the orders of lower ones.
+    def begin(self, generation: int) -> None:
+        """The driver has claimed its generation: segments of the index carry it."""
+        self._index = IndexWriter(self._sweep, generation)
 
-        Raises:
-            DriverClaimError: others were quicker, again and again.
+    async def rebuild(
+        self,
+        attempts: Sequence[PlannedAttempt],
+        generation: int,
+        *,
+        retry: DeadRetry | None = None,
+        max_tries: int = 1,
+    ) -> Rebuilt:
+        """Reads what earlier drivers left; finished tries without a commit are committed.
+
+        Args:
+            attempts: all of the sweep's.
+            generation: of this driver.
+            retry: which dead attempts get fresh tries, now and for all later drivers.
+            max_tries: of the sweep's limits; decides which are dead.
         """
-        generation = 1 + await self._listing(self._last_generation)
-        for candidate in range(generation, generation + CLAIMS_AT_MOST):
-            claim = DriverClaim(
-                sweep=self._sweep,
-                generation=candidate,
-                host=platform.node(),
-                started_at=_now(),
-            )
-            key = f"sweeps/{self._sweep}/drivers/{candidate}.json"
-            document = claim.to_json().encode() + b"\n"
-            if await self._call(functools.partial(self._store.create, key, document)):
-                self._index = IndexWriter(self._sweep, candidate)
-                return candidate
-        raise DriverClaimError(
-            f"sweep {self._sweep}: driver generations {generation} to {candidate} were all "
-            "claimed by others; is the sweep started in a loop?"
-        )
-
-    async def rebuild(self, attempts: Sequence[PlannedAttempt], generation: int) -> Rebuilt:
-        """Reads what earlier drivers left; finished tries without a commit are committed."""
         if generation == 1:
             return Rebuilt({}, {})
         planned = {each.attempt for each in attempts}
-        committed = await self._listing(lambda: self._committed(planned))
+        found = await self._listing(lambda: self._committed(planned))
+        committed = {attempt: verdict for attempt, (verdict, _) in found.items()}
+        causes = {attempt: cause for attempt, (_, cause) in found.items()}
         missing = [each.attempt for each in attempts if each.attempt not in committed]
         if len(missing) <= FEW_ATTEMPTS + len(committed) // 50:
             tries = await self._listing(lambda: self._tries_of(missing))
         else:
             tries = await self._listing(lambda: self._all_tries(set(missing)))
+        fresh = fresh_from(await self._listing(self._revivals))
         spent: dict[str, Spent] = {}
         for attempt, records in tries.items():
             finished = _first_finished(records)
             if finished is not None:
-                committed[attempt] = (await self.accept(finished)).verdict
+                record = await self.accept(finished)
+                committed[attempt], causes[attempt] = record.verdict, record.cause
             else:
-                spent[attempt] = spent_by(record.blame for record in records)
-        return Rebuilt(committed, spent)
+                causes[attempt] = records[-1].cause
+                spent[attempt] = spent_by(records, fresh.get(attempt, 0))
+                self._known.update((attempt, record.try_) for record in records)
+        if retry is None:
+            return Rebuilt(committed, spent, causes=causes)
+        dead = [a for a in spent if retry.means(spent[a], tries[a][-1].cause, max_tries)]
+        if dead:
+            await self._revive(generation, retry, dead)
+        spent.update({attempt: spent[attempt].fresh() for attempt in dead})
+        return Rebuilt(committed, spent, revived=len(dead), causes=causes)
+
+    async def _revive(self, generation: int, retry: DeadRetry, dead: Sequence[str]) -> None:
+        """Puts fresh tries on record, before any of them is made."""
+        revival = Revival(
+            sweep=self._sweep,
+            generation=generation,
+            at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            causes=tuple(sorted(retry.causes)),
+            attempts=tuple(sorted(dead)),
+        )
+        key = f"{revival_prefix(self._sweep)}{generation}.json"
+        document = revival.to_json().encode() + b"\n"
+        if not await self._call(functools.partial(self._store.create, key, document)):
+            raise StoreError(f"create {key}: it is there already, and this driver did not write it")
 
     async def recover(self, attempt: str) -> TryRecord | None:
         """The attempt's commit, or one made now of a try that had finished; None if neither."""
@@ -172,13 +177,17 @@ class Ledger:
         document = record.to_json().encode() + b"\n"
         await self._call(functools.partial(self._store.create, key, document))
 
+    def knows(self, attempt: str, try_: str) -> bool:
+        """Whether this invalid try was counted when the queue was rebuilt."""
+        return (attempt, try_) in self._known
+
     def counted(self, record: TryRecord) -> bool:
         """A commit was counted: it goes into the index.
 
         Returns:
             Whether a segment of it is to be written (``write_index``).
         """
-        self._index.add(record.attempt, record.verdict)
+        self._index.add(record.attempt, record.verdict, record.cause)
         return self._index.is_due
 
     async def write_index(self) -> None:
@@ -189,16 +198,10 @@ class Ledger:
 
     # In threads
 
-    def _last_generation(self) -> int:
-        prefix = f"sweeps/{self._sweep}/drivers/"
-        names = (key.removeprefix(prefix) for key in self._store.keys(prefix))
-        numbers = (name.removesuffix(".json") for name in names)
-        return max((int(number) for number in numbers if number.isdecimal()), default=0)
-
-    def _committed(self, planned: set[str]) -> dict[str, Verdict]:
-        """The verdicts of the commits that a listing shows: from the index, else from each."""
+    def _committed(self, planned: set[str]) -> dict[str, tuple[Verdict, Cause]]:
+        """Verdict and cause of the commits that a listing shows: from the index, else from each."""
         known = read_index(self._store, self._sweep, _side_by_side)
-        committed: dict[str, Verdict] = {}
+        committed: dict[str, tuple[Verdict, Cause]] = {}
         unknown: list[str] = []
         for key in self._store.keys(f"sweeps/{self._sweep}/attempts/"):
             attempt = key.removesuffix("/result.json").rpartition("/")[2]
@@ -209,9 +212,16 @@ class Ledger:
             else:
                 unknown.append(key)
         for record in self._read_all(unknown):
-            committed[record.attempt] = record.verdict
-            self._index.add(record.attempt, record.verdict)
+            committed[record.attempt] = record.verdict, record.cause
+            self._index.add(record.attempt, record.verdict, record.cause)
         return committed
+
+    def _revivals(self) -> list[Revival]:
+        keys = self._store.keys(revival_prefix(self._sweep))
+        try:
+            return [Revival.from_json(self._store.get(key), key) for key in keys]
+        except FormatError as error:
+            raise StoreError(f"read the operator's records: {error}") from error
 
     def _result(self, attempt: str) -> TryRecord | None:
         try:
@@ -253,17 +263,10 @@ class Ledger:
     # Timeouts
 
     async def _call(self, call: Callable[[], T]) -> T:
-        return await self._within(call, self._timeout_s)
+        return await self.calls.call(call)
 
     async def _listing(self, call: Callable[[], T]) -> T:
-        return await self._within(call, 10 * self._timeout_s)
-
-    async def _within(self, call: Callable[[], T], timeout_s: float) -> T:
-        running = asyncio.get_running_loop().run_in_executor(self._pool, call)
-        try:
-            return await asyncio.wait_for(running, timeout_s)
-        except TimeoutError as error:
-            raise StoreError(f"store {self._store.url}: no answer in {timeout_s:.0f} s") from error
+        return await self.calls.listing(call)
 
 
 def _side_by_side(read: Callable[[str], T], keys: Sequence[str]) -> Iterable[T]:
@@ -274,7 +277,3 @@ def _side_by_side(read: Callable[[str], T], keys: Sequence[str]) -> Iterable[T]:
 
 def _first_finished(records: Iterable[TryRecord]) -> TryRecord | None:
     return next((each for each in records if each.verdict is not Verdict.INVALID), None)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -7,84 +7,49 @@ the heartbeat that renews the node's leases.
 Whatever is lost is found again: leases whose delivery is unknown are sent once more, reports
 come back until they are acknowledged, a lease that a living node knows nothing of is lost, and
 before a lost attempt is leased again the store is asked whether its try had finished.
+
+Nothing is leased before every node of an earlier driver has said what it runs, or has been given
+up: that is adopted, and not started again. A node that falls silent is given up after a term,
+and is asked again once its leases are over: it may have been frozen.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import replace
+from typing import Any, Literal
 
-from scheduler.errors import ClusterError, NodeLostError, NodeSilentError, NoNodeError
+from scheduler.clocks import skew_text
+from scheduler.errors import (
+    ClusterError,
+    ClusterLostError,
+    NodeGoneError,
+    NodeLostError,
+    NodeSilentError,
+    NoNodeError,
+)
+from scheduler.handover import Handover
+from scheduler.lending import Lender
+from scheduler.manifest import SweepBudget
 from scheduler.node_line import NodeLine
-from scheduler.progress import Pace, sweep_view
+from scheduler.node_source import DEFAULT_PAUSES, NodeHandle, NodeSource, Pauses
+from scheduler.permits import ProviderControl
+from scheduler.progress import Views
 from scheduler.queue import WorkQueue
+from scheduler.queue.patience import out_of_patience
 from scheduler.recovery import Records, Recovery
-from scheduler.stop import StopSignal
-from scheduler.view import Observer, SweepEnd
+from scheduler.stop import AnyStop, GiveWay, StopSignal
+from scheduler.view import Audience, Observer, RunningOn, SweepEnd
 from workers.contract.outcome import Cause
-from workers.contract.report import Orders, Progress
 from workers.contract.spec import CellSpec, SweepSpec
 
+__all__ = ["STOPPED", "Dispatcher", "NodeHandle", "NodeSource", "Pauses"]
+
 STOPPED = "the operator stopped the sweep"
-EndState = Literal["settled", "interrupted", "infrastructure"]
-
-
-class NodeHandle(Protocol):
-    """A node, as the driver speaks to it."""
-
-    @property
-    def name(self) -> str:
-        """As records carry it."""
-        ...
-
-    async def exchange(self, orders: Orders) -> Progress:
-        """Gives orders and waits for the answer.
-
-        Raises:
-            NodeLostError: the node is dead for certain.
-            NodeSilentError: there is no answer.
-        """
-        ...
-
-
-class NodeSource(Protocol):
-    """Where nodes come from."""
-
-    async def find(self) -> Sequence[NodeHandle]:
-        """The nodes that have joined since the last call; bounded in time.
-
-        Raises:
-            NoNodeError: there is no node, and none will come.
-            ClusterError: nodes cannot be asked for right now.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class Pauses:
-    """How long the loop waits for what; seconds."""
-
-    poll: float = 1.0
-    """A node's long poll."""
-    answer: float = 10.0
-    """Beyond the poll, until an answer counts as lost and the orders are sent again."""
-    tick: float = 0.25
-    """Between looks at leases, nodes and the operator's wish."""
-    view: float = 1.0
-    """Between views shown to the observer."""
-    find: float = 2.0
-    """Between looks for new nodes."""
-    no_node: float = 30.0
-    """Without a node that can work, until the sweep ends for that."""
-    cancel: float = 180.0
-    """From the operator's second request until running trials are abandoned."""
-
-
-DEFAULT_PAUSES = Pauses()
+EndState = Literal["settled", "interrupted", "infrastructure", "budget"]
 
 
 class Dispatcher:
@@ -101,7 +66,11 @@ class Dispatcher:
         stop: StopSignal,
         *,
         generation: int,
+        lender: Lender | None = None,
+        newer: Callable[[], Awaitable[GiveWay | None]] | None = None,
+        audience: Audience | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
         pauses: Pauses = DEFAULT_PAUSES,
     ) -> None:
         """Starts nothing yet.
@@ -115,7 +84,11 @@ class Dispatcher:
             observer: told of everything.
             stop: the operator's wish.
             generation: of this driver; the queue's epochs carry it too.
+            lender: of the sweep's budget; null: there is none.
+            newer: looks whether a newer driver runs the sweep; null: nobody can.
+            audience: who follows it beside the observer; null: nobody.
             clock: monotonic seconds; the queue's clock.
+            wall: seconds since 1970; compared with the nodes', and never measured with.
             pauses: how long to wait for what.
         """
         self._sweep = sweep
@@ -124,8 +97,19 @@ class Dispatcher:
         self._nodes = nodes
         self._observer = observer
         self._stop = stop
+        self._handover = Handover(
+            sweep.sweep,
+            observer,
+            finish_s=sweep.limits.lease_term_s,
+            cancel_s=pauses.cancel,
+        )
         self._generation = generation
+        self._lender = lender or Lender(SweepBudget())
+        self._providers = ProviderControl(sweep.endpoints, clock)
+        self._newer = newer
+        self._audience = audience or Audience()
         self._clock = clock
+        self._wall = wall
         self._pauses = pauses
         self._recovery = Recovery(
             sweep.sweep, cells, queue, records, observer, clock=clock, spawn=self._spawn
@@ -136,16 +120,24 @@ class Dispatcher:
         self._lines: dict[str, NodeLine] = {}
         self._gone: dict[str, str] = {}
         """Nodes that were given up, and why."""
-        self._obsolete = ""
-        """Why another driver runs the sweep now."""
+        self._awaited: set[str] = set()
+        """Adopted nodes that have not said yet what they run."""
+        self._skewed: set[str] = set()
+        """Nodes of whose clock the observer was told."""
+        self._lost = ""
+        """Why nothing can be run any more."""
         self._hopeless = False
         """No node will come any more."""
         self._able_at = clock()
         """When a node that can work was last known."""
         self._cancelling_since: float | None = None
-        self._pace = Pace(clock())
-        self._shown = self._settled()
+        self._views = Views(sweep.sweep, cells, queue, clock())
         self._poisoned = 0
+        self._breaker_changes = self._expired = 0
+
+    def running(self) -> tuple[RunningOn, ...]:
+        """The tries that run, as their nodes said last."""
+        return tuple(RunningOn(n, t) for n, line in self._lines.items() for t in line.running)
 
     async def run(self) -> SweepEnd:
         """Runs to the end; whatever was started here is over when it returns or raises."""
@@ -156,12 +148,13 @@ class Dispatcher:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        self._show(self._clock())
+        self._show(self._clock(), last=True)
         return end
 
     async def _loop(self) -> SweepEnd:
-        find_at = view_at = self._clock()
+        find_at = view_at = newer_at = self._clock()
         finding: asyncio.Task[None] | None = None
+        looking: asyncio.Task[None] | None = None
         while True:
             now = self._clock()
             if self._failure is not None:
@@ -170,6 +163,9 @@ class Dispatcher:
             if now >= find_at and (finding is None or finding.done()):
                 finding = self._spawn(self._find())
                 find_at = now + self._pauses.find
+            if now >= newer_at and (looking is None or looking.done()):
+                looking = self._spawn(self._look_for_newer())
+                newer_at = now + self._pauses.newer
             if now >= view_at:
                 self._show(now)
                 view_at = now + self._pauses.view
@@ -203,66 +199,115 @@ class Dispatcher:
             self._gone["cluster"] = str(error)
             self._hopeless = True
             return
+        except ClusterLostError as error:
+            self._lost = str(error)
+            return
         except ClusterError as error:
             self._gone["cluster"] = str(error)
             self._observer.note(str(error))
             return
+        # All of them at once: none may be given leases before the adopted ones have spoken.
+        self._awaited.update(handle.name for handle in handles if handle.adopted)
         for handle in handles:
-            line = NodeLine(
-                handle.name,
-                self._generation,
-                self._cells,
-                self._queue,
-                self._recovery,
-                self._stop,
-                self._clock,
-            )
-            self._lines[handle.name] = line
+            if handle.adopted:
+                self._lender.adopted(handle.name)
+            line = self._lines[handle.name] = self._new_line(handle)
             self._gone.pop(handle.name, None)
             self._spawn(self._serve(handle, line))
 
+    def _new_line(self, handle: NodeHandle) -> NodeLine:
+        return NodeLine(
+            handle.name,
+            self._generation,
+            self._cells,
+            self._queue,
+            self._recovery,
+            AnyStop(self._stop, self._handover.stop),
+            self._clock,
+            may_lease=lambda: not self._awaited,
+            lender=self._lender,
+            providers=self._providers,
+            wall=self._wall,
+            metrics=handle.metrics,
+            watched=self._audience.watched,
+        )
+
     async def _serve(self, handle: NodeHandle, line: NodeLine) -> None:
-        """Speaks with one node for as long as it lives and this driver is its driver."""
+        """Speaks with one node until it is dead for certain, or obeys a newer driver."""
+        limits = self._sweep.limits
+        while await self._converse(handle, line):
+            # Until its leases are over it hears nothing: orders would renew what is given away.
+            await asyncio.sleep(1.5 * limits.lease_term_s)
+            line = self._new_line(handle)
+
+    async def _converse(self, handle: NodeHandle, line: NodeLine) -> bool:
+        """Speaks with a node; whether it has only fallen silent."""
         while True:
             orders = line.orders(self._pauses.poll)
+            self._audience.leased(line.name, orders.leases)
             try:
                 async with asyncio.timeout(orders.wait_s + self._pauses.answer):
                     progress = await handle.exchange(orders)
             except NodeLostError as error:
                 self._give_up(line, error.reason)
+                self._lender.lost(line.name)
+                self._providers.lost(line.name)
                 lost = self._queue.node_lost(line.name)
                 self._recovery.lost(lost, Cause.NODE_LOST, str(error))
-                return
+                return False
+            except NodeGoneError as error:
+                self._give_up(line, f"{error.reason}; its leases run until their term is over")
+                return False
             except (NodeSilentError, TimeoutError) as error:
                 if self._silent_too_long(line):
                     why = error.reason if isinstance(error, NodeSilentError) else "no answer"
                     self._give_up(line, f"{why}; its leases run until their term is over")
-                    return
+                    return True
                 if isinstance(error, NodeSilentError):
                     await asyncio.sleep(self._pauses.poll)
                 continue
             if progress.generation > self._generation:
-                self._obsolete = (
-                    f"driver generation {progress.generation} has taken over sweep "
-                    f"{self._sweep.sweep}; this one is {self._generation}"
+                self._to_give_way(
+                    GiveWay(
+                        f"driver {progress.generation} has taken over sweep {self._sweep.sweep} "
+                        f"and its nodes; this one was driver {self._generation}",
+                        at_once=True,
+                    )
                 )
-                self._wake.set()
-                return
+                return False
             line.take(orders, progress)
+            self._heard(line)
             self._wake.set()
+
+    def _heard(self, line: NodeLine) -> None:
+        """A node has answered: for the first time, again, or as ever."""
+        if line.name in self._awaited:
+            self._awaited.discard(line.name)
+            self._observer.note(f"node {line.name} is adopted with {line.adopted} running trials")
+        if self._lines.get(line.name) is not line:
+            self._lines[line.name] = line
+            self._gone.pop(line.name, None)
+            self._observer.note(f"node {line.name} answers again")
+        if line.skew_s is not None and line.name not in self._skewed:
+            self._skewed.add(line.name)
+            self._observer.note(skew_text(f"the clock of node {line.name}", line.skew_s))
 
     def _silent_too_long(self, line: NodeLine) -> bool:
         return self._clock() - line.answered_at > self._sweep.limits.lease_term_s
 
     def _give_up(self, line: NodeLine, reason: str) -> None:
-        if self._lines.get(line.name) is line:
-            del self._lines[line.name]
+        self._awaited.discard(line.name)
+        if self._lines.get(line.name) is not line:
+            return  # Nobody had heard of it since it was given up.
+        del self._lines[line.name]
         self._gone[line.name] = reason
         self._observer.note(f"node {line.name} is lost: {reason}")
 
     def _expire(self, now: float) -> None:
+        self._providers.look(self._queue, self._observer, now)
         lost = self._queue.expire(now)
         if lost:
+            self._expired += len(lost)
             self._observer.note(f"{len(lost)} leases expired")
             self._recovery.lost(
                 lost, Cause.LEASE_EXPIRED, "the lease's term and grace passed without the node"
@@ -270,6 +315,9 @@ class Dispatcher:
         for cell in self._queue.poisoned[self._poisoned :]:
             self._observer.note(f"cell {cell} is left alone: {self._poison_text(cell)}")
         self._poisoned = len(self._queue.poisoned)
+        for change in self._queue.breaker_changes[self._breaker_changes :]:
+            self._observer.note(str(change))
+        self._breaker_changes = len(self._queue.breaker_changes)
 
     def _poison_text(self, cell: str) -> str:
         spec = self._cells[cell]
@@ -278,11 +326,26 @@ class Dispatcher:
             f"{spec.condition.condition} gave no verdict"
         )
 
+    # A newer driver
+
+    async def _look_for_newer(self) -> None:
+        if self._newer is not None and self._handover.way is None:
+            found = await self._newer()
+            if found is not None:
+                self._to_give_way(found)
+
+    def _to_give_way(self, way: GiveWay) -> None:
+        self._handover.begin(way, self._queue.held_count(), self._clock())
+        self._wake.set()
+
     # The end
 
     def _end(self, now: float) -> SweepEnd | None:
-        if self._obsolete:
-            return self._sweep_end("infrastructure", self._obsolete)
+        if self._handover.way is not None:
+            busy = self._recovery.busy or self._queue.held_count() > 0
+            return self._handover.end(self._handover.way, busy=busy, now=now)
+        if self._lost:
+            return self._sweep_end("infrastructure", self._lost)
         bound = self._pauses.cancel
         able = any(not line.draining for line in self._lines.values())
         if able:
@@ -294,8 +357,11 @@ class Dispatcher:
             return self._sweep_end("interrupted", reason)
         if self._recovery.busy:
             return None
+        spent = self._lender.reached
         if self._queue.settled:
             parked = sum(each.parked for each in self._queue.counts().values())
+            if parked and spent is not None and not self._stop.draining:
+                return self._sweep_end("budget", spent)
             if parked:
                 return self._sweep_end("interrupted", f"{parked} attempts wait for a resume")
             return self._sweep_end("settled", "")
@@ -303,9 +369,12 @@ class Dispatcher:
             return None
         if self._stop.draining:
             return self._sweep_end("interrupted", STOPPED)
+        if spent is not None:
+            return self._sweep_end("budget", spent)
         if not able and (self._hopeless or now - self._able_at > self._pauses.no_node):
             return self._sweep_end("infrastructure", self._why_no_node())
-        return None
+        why = out_of_patience(self._queue, self._lines, self._sweep.limits, now)
+        return self._sweep_end("infrastructure", why) if why else None
 
     def _sweep_end(self, state: EndState, reason: str) -> SweepEnd:
         return SweepEnd(self._sweep.sweep, state, reason)
@@ -317,21 +386,15 @@ class Dispatcher:
 
     # The view
 
-    def _show(self, now: float) -> None:
-        settled = self._settled()
-        self._pace.note(now, settled - self._shown)
-        self._shown = settled
+    def _show(self, now: float, *, last: bool = False) -> None:
+        view = self._views.at(now, nodes=len(self._lines), stopping=self._stop.draining, last=last)
         self._observer.moved(
-            sweep_view(
-                self._sweep.sweep,
-                self._queue.counts(),
-                self._pace,
-                now,
-                nodes=len(self._lines),
-                stopping=self._stop.draining,
+            replace(
+                view,
+                node_views=tuple(line.view for line in self._lines.values()),
+                lost_nodes=sum(name != "cluster" for name in self._gone),
+                expired_leases=self._expired,
+                throttled_endpoints=self._providers.throttled(),
+                budget_share=self._lender.share,
             )
         )
-
-    def _settled(self) -> int:
-        counts = self._queue.counts().values()
-        return sum(each.passed + each.failed + each.dead for each in counts)

@@ -18,8 +18,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from scheduler.clocks import Reading
 from scheduler.manifest import ManifestError, load_endpoints
+from scheduler.manifest.endpoints import key_problem
 from scheduler.settings import LOCAL_BASE, Settings
+from scheduler.store_calls import store_reading
+from workers.config import DOOR_VARIABLE
 from workers.container.api import MissingError
 from workers.container.docker import DockerEngine
 from workers.container.interface import ContainerError
@@ -32,6 +36,11 @@ CALL_S = 20.0
 """How long one question to the engine may take."""
 MAX_SKEW_S = 2.0
 """Relays and stores refuse what is signed by a clock that is off by much more."""
+DOOR_TODO = (
+    "run as root, or start `python -m workers.container.door_helper --socket PATH --allow-uid UID` "
+    "as root and name PATH in APIARY_DOOR"
+)
+STORE_CLOCK = "clock of the store"
 COMFORT_BYTES = 10 * 1024**3
 """Below this free space a sweep with many images may run out."""
 
@@ -64,8 +73,11 @@ async def examine(
         endpoint_files: to be checked strictly; empty: what is shipped, if it is here.
     """
     findings = [python_finding(), ray_finding(_version("ray"))]
-    findings += await _engine_findings(settings.base_image)
+    helper = settings.environment.get(DOOR_VARIABLE)
+    findings += await _engine_findings(settings.base_image, Path(helper) if helper else None)
     findings.append(await asyncio.to_thread(store_finding, store_url))
+    if findings[-1].state != "fail":
+        findings.append(await asyncio.to_thread(store_clock_finding, store_url))
     findings += endpoint_findings(endpoint_files, settings.environment)
     return findings
 
@@ -86,9 +98,9 @@ def ray_finding(version: str | None) -> Finding:
     return ok("Ray", version)
 
 
-async def _engine_findings(base_image: str | None) -> list[Finding]:
+async def _engine_findings(base_image: str | None, door: Path | None) -> list[Finding]:
     try:
-        engine = await DockerEngine.open(platform.node())
+        engine = await DockerEngine.open(platform.node(), door=door)
     except ContainerError as error:
         todo = "run `bash deploy/setup.sh`, or start Docker and let this user reach its socket"
         return [Finding("Docker", "fail", str(error), todo)]
@@ -168,8 +180,11 @@ def _door_finding(facts: EngineFacts) -> Finding:
     if facts.door_problem is None:
         return Finding(subject, "warn", "not tried: there is no base image", "see base image")
     if facts.door_problem:
-        return Finding(subject, "fail", facts.door_problem, "run as root (CAP_SYS_ADMIN is needed)")
-    return ok(subject, "a loopback socket was opened inside one")
+        return Finding(subject, "fail", facts.door_problem, DOOR_TODO)
+    if facts.freezer_problem:
+        todo = f"{DOOR_TODO}; until then `freeze: all` restarts a container instead"
+        return Finding(subject, "warn", facts.freezer_problem, todo)
+    return ok(subject, "a loopback socket was opened inside one, and all its processes killed")
 
 
 def disk_finding(facts: EngineFacts, disk_free_mb: int) -> Finding:
@@ -220,6 +235,27 @@ def store_finding(url: str) -> Finding:
     return ok("store", f"{url} is writable, and creates an object once only")
 
 
+def store_clock_finding(url: str) -> Finding:
+    """This machine's clock against the store's; blocks."""
+    try:
+        reading = store_reading(open_store(url))
+    except StoreError as error:
+        return Finding(STORE_CLOCK, "warn", str(error), "compare both clocks by hand")
+    if reading is None:
+        return ok(STORE_CLOCK, "the store has none of its own")
+    return store_skew_finding(reading)
+
+
+def store_skew_finding(reading: Reading) -> Finding:
+    """What the distance of a store's clock means."""
+    side = "ahead of" if reading.ahead_s > 0 else "behind"
+    found = f"{abs(reading.ahead_s):.1f} s {side} ours, give or take {reading.error_s:.1f} s"
+    if reading.skew_s is None:
+        return ok(STORE_CLOCK, found)
+    todo = "set both clocks by NTP: a store refuses requests that are signed minutes off"
+    return Finding(STORE_CLOCK, "fail", found, todo)
+
+
 def _create_twice(store: Store) -> str:
     """What is wrong with the store's conditional create; empty if nothing."""
     key = f"doctor/{secrets.token_hex(8)}"
@@ -248,8 +284,8 @@ def endpoint_findings(given: Sequence[Path], environment: Mapping[str, str]) -> 
                 Finding(f"endpoints {path.name}", "fail", str(error), "correct the file")
             )
             continue
-        variables = {e.api_key_env for e in endpoints.values() if e.api_key_env is not None}
-        missing = sorted(name for name in variables if not environment.get(name))
+        variables = {name for each in endpoints.values() for name in each.secret_names}
+        missing = sorted(name for name in variables if key_problem(name, "a key", environment))
         if missing:
             findings.append(
                 Finding(

@@ -9,19 +9,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from scheduler.claims import Claims
+from scheduler.clocks import skew_text
 from scheduler.cluster import Cluster, ClusterOptions
 from scheduler.commit import Ledger, Rebuilt
 from scheduler.dispatch import STOPPED, Dispatcher, NodeSource
+from scheduler.journaling import open_journal
+from scheduler.lending import Lender
+from scheduler.live import LiveView, first_view, names_of
 from scheduler.local_ray import WORKSPACE
+from scheduler.manifest import SweepBudget
+from scheduler.plan import canary_shares
+from scheduler.progress import Standings
 from scheduler.queue import WorkQueue
-from scheduler.retry import UNSPENT
+from scheduler.retry import UNSPENT, DeadRetry
+from scheduler.spending import earlier_spending, noted
 from scheduler.stop import StopSignal
-from scheduler.view import Observer, SweepEnd
+from scheduler.store_calls import StoreCalls
+from scheduler.succession import Succession
+from scheduler.view import Audience, Observer, SweepEnd, Watched
+from workers.admission import largest
 from workers.contract.spec import CellSpec, SweepSpec
+from workers.journal import LogFormat
 from workers.storage import open_store
 
 
@@ -62,6 +76,11 @@ class Plan(Protocol):
         """In the order in which they should start."""
         ...
 
+    @property
+    def budget(self) -> SweepBudget:
+        """What all of it may spend."""
+        ...
+
 
 class Nodes(NodeSource, Protocol):
     """The nodes of a sweep (``scheduler.cluster.Cluster``)."""
@@ -69,6 +88,10 @@ class Nodes(NodeSource, Protocol):
     @property
     def untidy_nodes(self) -> Sequence[str]:
         """Once they were given back: those that had not ended their trials."""
+        ...
+
+    def let_be(self) -> None:
+        """A newer driver adopts them: they are not ended when they are given back."""
         ...
 
 
@@ -88,6 +111,10 @@ def run_sweep(
     observer: Observer,
     stop: StopSignal,
     home: Path | None = None,
+    before_nodes: Callable[[], None] = lambda: None,
+    retry: DeadRetry | None = None,
+    node_metrics: str = "",
+    log_format: LogFormat = "json",
 ) -> SweepEnd:
     """Runs a sweep until it is settled, stopped, or no node can work; blocks until then.
 
@@ -102,6 +129,11 @@ def run_sweep(
         observer: told of everything.
         stop: the operator's wish.
         home: for logs and a local node's workspace; null: ``.apiary`` of the working directory.
+        before_nodes: called where something is open, before any node is started; what it raises
+            is raised here.
+        retry: which dead attempts get fresh tries.
+        node_metrics: ``address:port`` for the metrics of a node of this machine; empty: none.
+        log_format: of the logs that driver and nodes write.
 
     Raises:
         DriverError: no driver generation could be claimed, or Ray could not be had.
@@ -116,6 +148,10 @@ def run_sweep(
             observer=observer,
             stop=stop,
             home=home or Path(".apiary").absolute(),
+            before_nodes=before_nodes,
+            retry=retry,
+            node_metrics=node_metrics,
+            log_format=log_format,
         )
     )
 
@@ -149,6 +185,10 @@ async def drive(
     observer: Observer,
     stop: StopSignal,
     home: Path,
+    before_nodes: Callable[[], None] = lambda: None,
+    retry: DeadRetry | None = None,
+    node_metrics: str = "",
+    log_format: LogFormat = "json",
     open_nodes: OpenNodes = Cluster,
     reap: Reap = reap_here,
 ) -> SweepEnd:
@@ -158,32 +198,101 @@ async def drive(
     """
     spec = plan.spec
     cells = {cell.cell: cell for cell in plan.cells}
-    async with Ledger(open_store(store_url), spec.sweep) as ledger:
-        generation = await ledger.claim()
-        queue = fill_queue(plan, cells, await ledger.rebuild(plan.attempts, generation), generation)
+    async with AsyncExitStack() as owned:
+        ledger = await owned.enter_async_context(Ledger(open_store(store_url), spec.sweep))
+        claims = Claims(ledger.calls, spec.sweep)
+        generation = await claims.claim(ray_address)
+        ledger.begin(generation)
+        # Left last: a newer driver that waits for this one's end may start when it is told.
+        await owned.enter_async_context(claims.beating())
+        journal = await owned.enter_async_context(
+            open_journal(ledger.calls.store, spec.sweep, generation, home, log_format)
+        )
+        journal.begun(len(plan.attempts))
+        observer = Watched(observer, journal)
+        succession = Succession(claims, spec.limits, observer)
+        await succession.wait_for_older(stop)
+        await tell_store_skew(ledger.calls, observer)
+        rebuilt = await ledger.rebuild(
+            plan.attempts, generation, retry=retry, max_tries=spec.limits.max_tries
+        )
+        if retry is not None:
+            observer.note(f"dead attempts that get fresh tries: {rebuilt.revived}")
+        queue = fill_queue(plan, cells, rebuilt, generation)
         if queue.settled:
             return SweepEnd(spec.sweep, "settled", f"nothing is open in {spec.sweep}", idle=True)
         if stop.draining:
             return SweepEnd(spec.sweep, "interrupted", STOPPED)
+        lender = await _lender(plan, ledger.calls, generation)
+        if lender.reached is not None:
+            return SweepEnd(spec.sweep, "budget", lender.reached)
+        before_nodes()
+        await owned.enter_async_context(
+            noted(ledger.calls, spec.sweep, generation, lender, observer.note)
+        )
+        live = LiveView(ledger.calls.store, spec.sweep, generation, names_of(plan.attempts, cells))
+        await owned.enter_async_context(live)
+        observer = Watched(observer, live)
+        first = first_view(spec.sweep, queue)
+        # What earlier drivers left shows while the nodes are being started.
+        observer.moved(replace(first, standings=Standings(cells).of(queue.standings)))
+        task = largest(plan.cells)
         options = ClusterOptions(
             address=ray_address,
             home=home,
             n_concurrent=n_concurrent,
-            task_memory_mb=max(map(declared_memory_mb, plan.cells)),
+            task_memory_mb=task.memory_mb,
+            task_cpus=task.cpus,
             close_s=2 * spec.limits.teardown_s,
+            node_metrics=node_metrics,
+            log_format=log_format,
+            generation=generation,
         )
         if ray_address is None:
             observer.note("starting Ray and a node on this machine")
         async with open_nodes(spec, options) as nodes:
             dispatcher = Dispatcher(
-                spec, cells, queue, ledger, nodes, observer, stop, generation=generation
+                spec,
+                cells,
+                queue,
+                ledger,
+                nodes,
+                observer,
+                stop,
+                generation=generation,
+                lender=lender,
+                newer=succession.newer,
+                audience=Audience(watched=lambda: live.watched, leased=journal.leased),
             )
-            end = await dispatcher.run()
+            live.running = dispatcher.running
+            end = replace(await dispatcher.run(), revived=rebuilt.revived)
+            if end.nodes_taken_over:
+                nodes.let_be()
         if ray_address is None:
             # Only nodes of this machine: what another's leaves goes when it is used again.
             for node in nodes.untidy_nodes:
                 await reap(node, home / WORKSPACE)
+        live.end = end
+        journal.over(end)
         return end
+
+
+async def _lender(plan: Plan, calls: StoreCalls, generation: int) -> Lender:
+    """The sweep's budget, less what earlier drivers spent of it."""
+    if plan.budget == SweepBudget() or generation == 1:
+        return Lender(plan.budget)
+    return Lender(plan.budget, await earlier_spending(calls, plan.spec.sweep))
+
+
+async def tell_store_skew(calls: StoreCalls, observer: Observer) -> None:
+    """Tells the observer if the store's clock is far from this machine's.
+
+    Raises:
+        StoreError: the store did not answer.
+    """
+    reading = await calls.read_clock()
+    if reading is not None and reading.skew_s is not None:
+        observer.note(skew_text(f"the clock of the store at {calls.store.url}", reading.skew_s))
 
 
 def fill_queue(
@@ -191,6 +300,13 @@ def fill_queue(
 ) -> WorkQueue:
     """The queue of a sweep as the store has it."""
     queue = WorkQueue(generation, plan.spec.limits)
+    endpoints = {
+        name: ()
+        if cell.canary == "nop" or cell.played(plan.spec.agent)
+        else cell.condition.endpoints
+        for name, cell in cells.items()
+    }
+    every = canary_shares(cells[each.cell] for each in plan.attempts)
     for each in plan.attempts:
         queue.enqueue(
             each.attempt,
@@ -198,15 +314,10 @@ def fill_queue(
             cell=each.cell,
             condition=cells[each.cell].condition.condition,
             spent=rebuilt.spent.get(each.attempt, UNSPENT),
+            endpoints=endpoints[each.cell],
+            every=every.get(cells[each.cell].condition.condition, 0),
+            cause=rebuilt.causes.get(each.attempt),
         )
     for attempt, verdict in rebuilt.committed.items():
-        queue.committed(attempt, verdict)
+        queue.committed(attempt, verdict, rebuilt.causes.get(attempt))
     return queue
-
-
-def declared_memory_mb(cell: CellSpec) -> int:
-    """The memory that a cell's container gets: the condition's word, else the task's."""
-    override = cell.condition.environment
-    if override is not None and override.override_memory_mb is not None:
-        return override.override_memory_mb
-    return cell.task.config.environment.memory_mb

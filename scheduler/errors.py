@@ -5,11 +5,12 @@
     DriverError
     ├── IllegalMoveError      the queue was asked for a move that its table does not have
     ├── ClusterError          Ray could not be started, reached or used
-    │   └── NoNodeError       there is no node, and none will come
-    ├── MetricsAddressError   the metrics cannot be served where they should be
+    │   ├── NoNodeError       there is no node, and none will come
+    │   └── ClusterLostError  Ray itself died under a running sweep
     ├── DriverClaimError      no driver generation could be claimed in the store
     └── NodeError             an exchange with a node gave no answer
         ├── NodeLostError     the node is dead for certain
+        ├── NodeGoneError     it will not answer again, but its processes may live on
         └── NodeSilentError   it may live: its leases run until their term is over
 """
 
@@ -36,6 +37,10 @@ class NoNodeError(ClusterError):
     """There is no node, and none will come."""
 
 
+class ClusterLostError(ClusterError):
+    """Ray itself died: nothing more can be run on it."""
+
+
 class DriverClaimError(DriverError):
     """No driver generation could be claimed in the store."""
 
@@ -53,9 +58,9 @@ class NodeLostError(NodeError):
     """The node is dead for certain: nothing on it can still commit."""
 
 
+class NodeGoneError(NodeError):
+    """The node will not answer again, and may still run what it holds until its leases end."""
+
+
 class NodeSilentError(NodeError):
     """The node did not answer; it may still run what it holds, until its leases end."""
-
-
-class MetricsAddressError(DriverError):
-    """The metrics cannot be served where the operator said."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from workers.contract.base import FormatError, Strict
-from workers.contract.outcome import Verdict
+from workers.contract.outcome import Cause, Verdict
 from workers.storage.interface import MissingKeyError, Store
 
 SEGMENT = 1000
@@ -24,6 +24,8 @@ class IndexLine(Strict):
 
     attempt: str
     verdict: Verdict
+    cause: Cause | None = None
+    """Null in lines of before there were causes here: the result itself is read."""
 
 
 class IndexWriter:
@@ -39,9 +41,9 @@ class IndexWriter:
         """Whether a whole segment has come together."""
         return len(self._waiting) >= SEGMENT
 
-    def add(self, attempt: str, verdict: Verdict) -> None:
+    def add(self, attempt: str, verdict: Verdict, cause: Cause) -> None:
         """A commit was counted."""
-        self._waiting.append(IndexLine(attempt=attempt, verdict=verdict))
+        self._waiting.append(IndexLine(attempt=attempt, verdict=verdict, cause=cause))
 
     def take(self) -> tuple[str, bytes] | None:
         """The next segment's key and content; None if there is nothing to write."""
@@ -58,8 +60,8 @@ def index_prefix(sweep: str) -> str:
     return f"sweeps/{sweep}/index/"
 
 
-def read_index(store: Store, sweep: str, read_many: ReadMany) -> dict[str, Verdict]:
-    """The verdicts of the commits that the segments name.
+def read_index(store: Store, sweep: str, read_many: ReadMany) -> dict[str, tuple[Verdict, Cause]]:
+    """Verdict and cause of the commits that the segments name.
 
     What it says counts only for attempts that have a ``result.json``.
     """
@@ -70,12 +72,13 @@ def read_index(store: Store, sweep: str, read_many: ReadMany) -> dict[str, Verdi
         except MissingKeyError:
             return None
 
-    verdicts: dict[str, Verdict] = {}
+    known: dict[str, tuple[Verdict, Cause]] = {}
     for content in read_many(read, list(store.keys(index_prefix(sweep)))):
         for line in (content or b"").splitlines():
             try:
                 found = IndexLine.from_json(line, "index")
             except FormatError:
                 continue
-            verdicts[found.attempt] = found.verdict
-    return verdicts
+            if found.cause is not None:
+                known[found.attempt] = found.verdict, found.cause
+    return known

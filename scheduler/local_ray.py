@@ -28,12 +28,26 @@ TOKEN_VARIABLE = "RAY_AUTH_TOKEN_PATH"  # noqa: S105 - the name of a variable
 UNHANDLED_VARIABLE = "RAY_DISABLE_FAILURE_SIGNAL_HANDLER"
 """Without it Ray aborts the driver 3 s after a SIGTERM that the driver handles itself."""
 
+HEADLESS_VARIABLE = "RAY_gcs_rpc_server_reconnect_timeout_s"
+"""Ray's native code ends a process that has had no head for so long, without a report."""
+
+DRIVER_ENVIRONMENT = {UNHANDLED_VARIABLE: "1", HEADLESS_VARIABLE: "900"}
+"""What Ray must find in a driver's environment, whichever cluster it uses."""
+
+SERVERS = {b"gcs_server": "Ray's control service (GCS)", b"raylet": "Ray's node manager (raylet)"}
+"""By program."""
+
 PATIENCE_S = 3.0
 """What Ray started may take to end by itself once Ray was left."""
 KILL_S = 10.0
 
 LOGS_KEPT = 5
 """Runs whose worker logs are kept."""
+
+LOG_FILE_BYTES = 8 * 1024 * 1024
+"""At which a log of Ray or of a worker is rotated while it runs."""
+LOG_FILES_KEPT = 1
+"""Rotated files of each log that stay beside it."""
 
 LOG_BYTES = 1024 * 1024
 """Kept of one worker log: its end."""
@@ -83,9 +97,20 @@ class RayFolder:
             "RAY_AUTH_MODE": "token",
             TOKEN_VARIABLE: str(self._token),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ROTATION_MAX_BYTES": str(LOG_FILE_BYTES),
+            "RAY_ROTATION_BACKUP_COUNT": str(LOG_FILES_KEPT),
             "RAY_memory_monitor_refresh_ms": "0",
-            UNHANDLED_VARIABLE: "1",
+            **DRIVER_ENVIRONMENT,
         }
+
+    def servers(self) -> dict[str, int]:
+        """The processes without which this Ray is lost, by what they are."""
+        found = {}
+        for pid in self.processes():
+            program = os.path.basename(_read(pid, "cmdline").split(b"\0")[0])
+            if what := SERVERS.get(program):
+                found[what] = pid
+        return found
 
     def remove(self) -> list[int]:
         """Ends what still runs of this Ray, keeps its workers' logs, removes the folder.
@@ -93,16 +118,24 @@ class RayFolder:
         Returns:
             The processes that had to be killed.
         """
-        killed = self._kill()
+        killed = self._kill(PATIENCE_S)
         self._keep_logs()
         shutil.rmtree(self.path, ignore_errors=True)
         return killed
 
-    def _kill(self) -> list[int]:
+    def end_now(self) -> list[int]:
+        """Ends what still runs of this Ray without waiting; ``remove`` is to follow.
+
+        Returns:
+            The processes that were killed.
+        """
+        return self._kill(0.0)
+
+    def _kill(self, patience_s: float) -> list[int]:
         """Processes that end by themselves get a moment to do so."""
         killed: set[int] = set()
         give_up = time.monotonic() + KILL_S
-        patience = time.monotonic() + PATIENCE_S
+        patience = time.monotonic() + patience_s
         while (left := self.processes()) and time.monotonic() < give_up:
             for pid in left if time.monotonic() > patience else ():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -142,11 +175,28 @@ def _read(pid: int, name: str) -> bytes:
 
 def _processes_of(folder: Path) -> list[int]:
     mark = os.fsencode(f"{TOKEN_VARIABLE}={folder / TOKEN_FILE}")
-    return [
-        pid
-        for pid in _process_ids()
-        if b"ray" in _read(pid, "cmdline") and mark in _read(pid, "environ").split(b"\0")
-    ]
+    found = []
+    for pid in _process_ids():
+        command = _read(pid, "cmdline")
+        if b"ray" in command and (
+            mark in _read(pid, "environ").split(b"\0")
+            or (command.startswith(b"ray::") and _has_open(pid, folder))
+        ):
+            found.append(pid)
+    return found
+
+
+def _has_open(pid: int, folder: Path) -> bool:
+    """Whether a process has a file of the folder open.
+
+    Ray's own workers write their titles over their environment, and sometimes over the variable.
+    """
+    with contextlib.suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.readlink(entry).startswith(f"{folder}/"):
+                    return True
+    return False
 
 
 def _root() -> Path:

@@ -11,11 +11,13 @@ from scheduler.queue import LostLease, State, WorkQueue
 from scheduler.view import Observer
 from workers.contract.outcome import Cause, Phase, Verdict, outcome_of
 from workers.contract.result import TryRecord
-from workers.contract.spec import CellSpec
+from workers.contract.spec import CellSpec, Epoch
 from workers.contract.unfinished import unfinished_record
 from workers.storage.interface import StoreError
 
-KEPT_BY_DRIVER = frozenset({Cause.UNCLASSIFIED, Cause.STORE_UNAVAILABLE, Cause.CANCELLED})
+KEPT_BY_DRIVER = frozenset(
+    {Cause.UNCLASSIFIED, Cause.STORE_UNAVAILABLE, Cause.CLOCK_SKEW, Cause.CANCELLED}
+)
 """Causes of tries whose node may have been unable to write ``try.json`` itself."""
 
 
@@ -40,6 +42,10 @@ class Records(Protocol):
 
     async def write_index(self) -> None:
         """Writes what has been counted since it was written last."""
+        ...
+
+    def knows(self, attempt: str, try_: str) -> bool:
+        """Whether this invalid try was counted when the queue was rebuilt."""
         ...
 
 
@@ -91,6 +97,18 @@ class Recovery:
         elif record.cause in KEPT_BY_DRIVER:
             self._ask(self._keep(record))
 
+    def missed(self, node: str, record: TryRecord) -> None:
+        """An earlier driver's try ended without a verdict, and nobody was there to be told.
+
+        It counts now, unless it had been written when this driver read the store.
+        """
+        if self._records.knows(record.attempt, record.try_):
+            return
+        now = self._clock()
+        tries = {record.attempt: Epoch(*record.epoch)}
+        if self._queue.adopt(node, tries, now) and self._queue.ended(record, now):
+            self.ended(record)
+
     def _ask(self, question: Coroutine[Any, Any, None]) -> None:
         task = self._spawn(question)
         self._asking.add(task)
@@ -105,7 +123,7 @@ class Recovery:
             self._observer.note(f"attempt {lease.attempt}: {error}")
         if found is not None:
             self._found(found)
-        elif self._queue.release(lease, self._clock()):
+        elif self._queue.release(lease, self._clock(), cause):
             record = self._lost_record(lease, cause, why)
             self.ended(record)
             await self._keep(record)
@@ -129,7 +147,7 @@ class Recovery:
             self._observer.note(f"the index of commits: {error}")
 
     def _found(self, record: TryRecord) -> None:
-        if self._queue.committed(record.attempt, record.verdict):
+        if self._queue.committed(record.attempt, record.verdict, record.cause):
             self.ended(record)
 
     def _lost_record(self, lease: LostLease, cause: Cause, why: str) -> TryRecord:

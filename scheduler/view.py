@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
 
+from workers.contract.report import RunningTry
 from workers.contract.result import TryRecord
+from workers.contract.spec import Lease
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,40 @@ class ConditionView:
     """Invalid tries so far, whatever became of their attempts."""
 
 
+class Standing(NamedTuple):
+    """How an attempt stands; the key under which the attempts of a sweep are counted."""
+
+    condition: str
+    task: str
+    layer: str
+    state: str
+    """Of the queue."""
+    verdict: str
+    """Of its commit, else of its last try; empty while none has ended."""
+    blame: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node, as it said last."""
+
+    node: str
+    running: int
+    free_slots: int
+    draining: str
+    """Why it takes no leases; empty: it does."""
+    metrics: str = ""
+    """``host:port`` of its metrics; empty: it serves none."""
+
+
+class RunningOn(NamedTuple):
+    """A try and the node that runs it."""
+
+    node: str
+    running: RunningTry
+
+
 @dataclass(frozen=True)
 class SweepView:
     """One moment of a sweep."""
@@ -38,6 +75,19 @@ class SweepView:
     nodes: int
     stopping: bool
     """No new leases are given: the operator asked to stop."""
+    standings: Mapping[Standing, int] = field(default_factory=dict)
+    """Every attempt, counted by how it stands."""
+    node_views: tuple[NodeView, ...] = ()
+    lost_nodes: int = 0
+    """Nodes that were given up in this run and have not come back."""
+    expired_leases: int = 0
+    """In this run."""
+    parked_endpoints: tuple[str, ...] = ()
+    """Endpoints whose breaker is open: what uses them waits."""
+    throttled_endpoints: tuple[str, ...] = ()
+    """Endpoints whose provider has refused requests (429) in the last minute."""
+    budget_share: float | None = None
+    """Of the sweep's budget that is spent, the largest of its figures; null: there is none."""
 
 
 class Observer(Protocol):
@@ -57,12 +107,51 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True)
+class Audience:
+    """Who follows what dispatch does, beside the observer; must not block."""
+
+    watched: Callable[[], tuple[str, ...]] = tuple
+    """The attempts that somebody looks at closely."""
+    leased: Callable[[str, Sequence[Lease]], None] = lambda node, leases: None
+    """Called with a node's name and the leases that it is sent now."""
+
+
+@dataclass(frozen=True)
 class SweepEnd:
     """How a run of a sweep ended."""
 
     sweep: str
-    state: Literal["settled", "interrupted", "infrastructure"]
-    """``settled``: every attempt is committed or dead; ``infrastructure``: no node could work."""
+    state: Literal["settled", "interrupted", "infrastructure", "budget"]
+    """``settled``: every attempt is committed or dead; ``infrastructure``: no node could work;
+    ``budget``: the sweep's own budget is spent."""
     reason: str = ""
     idle: bool = False
     """Whether nothing was open, so that no node was asked."""
+    revived: int = 0
+    """Dead attempts that got fresh tries at its start."""
+    gave_way: bool = False
+    """Whether a newer driver runs the sweep now."""
+    nodes_taken_over: bool = False
+    """Whether a newer driver adopts this one's nodes with what they run."""
+
+
+class Watched:
+    """Several observers as one."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def moved(self, view: SweepView) -> None:
+        """See ``Observer``."""
+        for observer in self._observers:
+            observer.moved(view)
+
+    def ended(self, record: TryRecord) -> None:
+        """See ``Observer``."""
+        for observer in self._observers:
+            observer.ended(record)
+
+    def note(self, text: str) -> None:
+        """See ``Observer``."""
+        for observer in self._observers:
+            observer.note(text)

@@ -7,12 +7,34 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 """Memory limit of this process's control group: version 2, version 1."""
+
+
+LAST_PORT = 65535
+
+METRICS_VARIABLE = "APIARY_NODE_METRICS"
+"""``address:port`` where a node serves its metrics."""
+
+DOOR_VARIABLE = "APIARY_DOOR"
+"""Names the socket of a door helper, for workers that may not act inside containers themselves."""
+
+
+class MetricsAddress(NamedTuple):
+    """Where metrics are served."""
+
+    address: str
+    port: int
+    """0: a free one."""
+
+
+class ConfigError(Exception):
+    """A variable of the node's environment says what cannot be meant."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +47,10 @@ class NodeConfig:
     """For task folders and running trials; the Docker engine must see it under the same path."""
     cores: int
     memory_mb: int
+    door: Path | None = None
+    """The socket of a door helper."""
+    metrics: str = ""
+    """``address:port``; empty: the driver's word counts."""
 
 
 def read_config(workspace: str | None) -> NodeConfig:
@@ -41,7 +67,28 @@ def read_config(workspace: str | None) -> NodeConfig:
         workspace=Path(folder).absolute(),
         cores=len(os.sched_getaffinity(0)),
         memory_mb=_memory_mb(),
+        door=Path(environment[DOOR_VARIABLE]) if environment.get(DOOR_VARIABLE) else None,
+        metrics=environment.get(METRICS_VARIABLE, ""),
     )
+
+
+def metrics_address(text: str) -> MetricsAddress | None:
+    """Reads ``address:port``, an IPv6 address in brackets; None of an empty text.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not text:
+        return None
+    address, _, port = text.rpartition(":")
+    bare = address.removeprefix("[").removesuffix("]")
+    bracketed = address.startswith("[") and address.endswith("]")
+    if not bare or bracketed != (":" in bare) or not port.isdecimal() or int(port) > LAST_PORT:
+        raise ConfigError(
+            f"{METRICS_VARIABLE}: expected address:port, for example 0.0.0.0:9464 or [::1]:0, "
+            f"found {text!r}"
+        )
+    return MetricsAddress(bare, int(port))
 
 
 def _default_workspace() -> str:

@@ -15,21 +15,35 @@ import asyncio
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
+from workers.allowance import Purse
 from workers.contract.outcome import Cause, Phase, outcome_of
-from workers.contract.report import Orders, Progress
+from workers.contract.report import Orders, Progress, RunningTry
 from workers.contract.result import TryRecord
 from workers.contract.spec import CellSpec, Lease
 from workers.contract.trial import Commit, TrialEnd, TrialFunction
 from workers.contract.unfinished import unfinished_record
+from workers.permits.node import NodePermits
 
 TRIES_REMEMBERED = 20_000
 """Tries taken, remembered to refuse a lease that arrives again; the oldest are forgotten."""
+
+
+class Tell(Protocol):
+    """Says that something happened (``workers.journal.Journal.tell``)."""
+
+    def __call__(self, event: str, text: str = "", **about: Any) -> None:
+        """``about`` are fields of ``JournalLine``."""
+        ...
+
+
+def tell_nobody(event: str, text: str = "", **about: Any) -> None:
+    """Where no journal is kept."""
 
 
 class Node:
@@ -43,7 +57,13 @@ class Node:
         run_trial: TrialFunction,
         *,
         refusal: Callable[[], str] = lambda: "",
+        fits: Callable[[Sequence[CellSpec]], int] | None = None,
+        purse: Purse | None = None,
+        permits: NodePermits | None = None,
+        tell: Tell = tell_nobody,
+        follow: Callable[[tuple[str, ...]], None] = lambda attempts: None,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """Starts idle.
 
@@ -53,14 +73,33 @@ class Node:
             slots: trials at once.
             run_trial: runs one try to its end.
             refusal: why no more leases can be taken right now; empty if they can.
+            fits: how many more trials may start beside those of these cells; null: as many as
+                slots are free.
+            purse: what its trials may spend; null: one of its own.
+            permits: of its requests to providers; null: some of its own.
+            tell: hears what happens, for the sweep's journal.
+            follow: hears which attempts somebody follows; called with every orders.
             clock: monotonic seconds; leases are measured on it.
+            wall: seconds since 1970; told to the driver, and never measured with.
         """
         self.name = name
         self.slots = slots
+        """May be changed at any time; running trials are let be."""
+        self.fits = fits or (lambda running: self.slots - len(running))
+        """How many more trials may start; may be changed like ``slots``."""
+        self.clock_skew_s: float | None = None
+        """How far this machine's wall clock is ahead of the driver's, as the driver says."""
         self._sweep = sweep
         self._run_trial = run_trial
         self._refusal = refusal
+        self.purse = purse or Purse()
+        """What its trials may spend of the sweep's budget."""
         self._clock = clock
+        self._wall = wall
+        self._tell = tell
+        self._follow = follow
+        self._heard_at = clock()
+        """When a driver last spoke, or a trial last ended."""
         self._generation = 0
         self._number = 0
         self._closing = ""
@@ -70,23 +109,56 @@ class Node:
         self._unacknowledged: dict[str, _Report] = {}
         self._taken: OrderedDict[str, None] = OrderedDict()
         self._news = asyncio.Event()
+        self.purse.on_want = self._news.set
+        self._permits = permits or NodePermits()
+        self._permits.on_news = self._news.set
+
+    @property
+    def generation(self) -> int:
+        """The highest driver generation that it has heard of."""
+        return self._generation
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it takes no more leases, for good."""
+        return bool(self._closing)
+
+    @property
+    def running(self) -> int:
+        """Trials that run."""
+        return len(self._trials)
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since a driver last spoke to it and nothing ran on it."""
+        return 0.0 if self._trials else self._clock() - self._heard_at
 
     async def exchange(self, orders: Orders) -> Progress:
         """Obeys orders and answers: at once if there is news, else after ``orders.wait_s``.
 
         Orders of an older driver than the node has seen change nothing, and the answer's
-        generation tells that driver so.
+        generation tells that driver so. A newer driver takes over what runs: the leases stay
+        what they were, valid ones are renewed and lapsed ones stay lapsed.
         """
         if orders.generation < self._generation:
             return self._stale_answer()
+        arrived = self._heard_at = self._clock()
         if orders.generation > self._generation:
             # Answers given to another driver say nothing about what this one has received.
             self._generation = orders.generation
+            self._tell("driver_heard", f"{len(self._trials)} trials run")
+            self.purse.restart(self._trials.keys() | self._unacknowledged.keys())
             for report in self._unacknowledged.values():
                 report.number = None
+            if self._unacknowledged:
+                self._news.set()
         else:
             self._acknowledged(orders.received)
         self._cells.update(orders.cells)
+        self.clock_skew_s = orders.clock_skew_s
+        self.purse.lend(orders.allowance, is_over=orders.budget_spent)
+        self._permits.lend(orders.permits)
+        self._follow(orders.watched)
         self._renew()
         if orders.stop == "cancel":
             self._cancel_all()
@@ -94,7 +166,7 @@ class Node:
             self._take(orders.leases)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), orders.wait_s)
-        return self._answer()
+        return self._answer(arrived)
 
     async def close(self, timeout_s: float) -> None:
         """Takes no more leases, ends all trials, and waits for their teardown.
@@ -131,6 +203,8 @@ class Node:
                 trial.deadline = now + trial.lease.term_s
 
     def _cancel_all(self) -> None:
+        if not all(trial.cancelled.is_set() for trial in self._trials.values()):
+            self._tell("cancelled", f"{len(self._trials)} running trials are ended")
         for trial in self._trials.values():
             trial.cancelled.set()
 
@@ -138,14 +212,19 @@ class Node:
         for lease in leases:
             key = _key(lease.attempt, str(lease.epoch))
             cell = self._cells.get(lease.cell)
-            if key in self._taken or cell is None or len(self._trials) >= self.slots:
+            if key in self._taken or cell is None or self._free() <= 0:
                 continue
             self._taken[key] = None
             if len(self._taken) > TRIES_REMEMBERED:
                 self._taken.popitem(last=False)
-            trial = _Trial(lease, self._clock)
+            trial = _Trial(lease, self._clock, self._tell)
             self._trials[key] = trial
             trial.start(self._run(key, cell, trial))
+
+    def _free(self) -> int:
+        """How many leases it would take now."""
+        running = [self._cells[trial.lease.cell] for trial in self._trials.values()]
+        return max(0, self.fits(running))
 
     def _draining(self) -> str:
         return self._closing or self._refusal()
@@ -169,8 +248,15 @@ class Node:
             )
         finally:
             self._trials.pop(key, None)
+            self._heard_at = self._clock()
         self._unacknowledged[key] = _Report(end)
         self._news.set()
+        self._tell(
+            "trial_ended",
+            f"{end.record.verdict}, {end.record.cause}, commit: {end.commit}",
+            attempt=trial.lease.attempt,
+            try_=str(trial.lease.epoch),
+        )
 
     def _broken(
         self,
@@ -198,11 +284,11 @@ class Node:
             ended_at=_now(),
             traceback=trace,
         )
-        return TrialEnd(record, Commit.NONE)
+        return TrialEnd(record.model_copy(update={"clock_skew_s": self.clock_skew_s}), Commit.NONE)
 
     # Answers
 
-    def _answer(self) -> Progress:
+    def _answer(self, arrived: float) -> Progress:
         self._number += 1
         ended: list[TryRecord] = []
         superseded: list[str] = []
@@ -225,9 +311,19 @@ class Node:
             ended=tuple(ended),
             superseded=tuple(superseded),
             late=tuple(late),
-            running={t.lease.attempt: t.phase.value for t in self._trials.values()},
-            free_slots=0 if draining else self.slots - len(self._trials),
+            running=tuple(
+                RunningTry(attempt=t.lease.attempt, epoch=t.lease.epoch, phase=t.phase.value)
+                for t in self._trials.values()
+            ),
+            free_slots=0 if draining else self._free(),
             draining=draining,
+            clock_s=self._wall(),
+            held_s=max(0.0, self._clock() - arrived),
+            spent=self.purse.spent,
+            ceiling=self.purse.ceiling,
+            wants=self.purse.wants,
+            accounts=self._permits.accounts(),
+            endpoints=self._permits.endpoints(),
         )
 
     def _stale_answer(self) -> Progress:
@@ -251,8 +347,9 @@ class _Report:
 class _Trial:
     """A running trial, and what it may ask of the node (``workers.contract.trial.Control``)."""
 
-    def __init__(self, lease: Lease, clock: Callable[[], float]) -> None:
+    def __init__(self, lease: Lease, clock: Callable[[], float], tell: Tell) -> None:
         self.lease = lease
+        self._tell = tell
         self.cancelled = asyncio.Event()
         self.phase = Phase.PREPARE
         self.deadline = clock() + lease.term_s
@@ -270,6 +367,8 @@ class _Trial:
     def entered(self, phase: Phase) -> None:
         """Remembers the phase for the next answer."""
         self.phase = phase
+        lease = self.lease
+        self._tell("phase", attempt=lease.attempt, phase=phase.value, try_=str(lease.epoch))
 
 
 def _key(attempt: str, try_: str) -> str:

@@ -20,13 +20,23 @@ COMMANDS: dict[str, str] = {
     "plan": "Show what a sweep would run, without running it.",
     "resume": "Go on with a sweep that was interrupted.",
     "status": "Show how far sweeps are.",
+    "watch": "Watch a running sweep, or one of its trials.",
+    "logs": "Show what happened in a sweep, as driver and nodes told it.",
     "show": "Show one attempt: transcript, dimensions, times, files.",
+    "serve": "Serve the sweeps of a store as pages that change nothing.",
     "report": "Score a sweep again and write its page.",
+    "compare": "Compare two sweeps, or two conditions of one, task by task.",
+    "gate": "Say whether a sweep is as good as its baseline.",
+    "schedule": "Run sweeps on a timetable.",
+    "trend": "Show what the runs of a series came to.",
+    "regrade": "Verify stored evidence again with the present verifiers.",
+    "export": "Write a sweep's results in another harness's format.",
     "tasks": "List, show, check and make tasks.",
     "doctor": "Check that this machine can run trials.",
     "reap": "Remove what dead runs left on this machine.",
     "relay": "Serve a relay.",
     "model": "Serve a scripted model.",
+    "bench": "Measure what Apiary promises.",
 }
 """Every command and its help line, in the order of a user's day. The module of a command
 bears its name; the table keeps ``apiary --help`` from loading all of them."""

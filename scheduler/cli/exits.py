@@ -9,7 +9,7 @@ class Exit(enum.IntEnum):
     """What a command's exit code says."""
 
     DONE = 0
-    """Done, and a gate passed."""
+    """Done, and the gate passed, if it was one."""
     BUG = 1
     """A fault of Apiary's own; a traceback stands on standard error."""
     USAGE = 2
@@ -17,7 +17,7 @@ class Exit(enum.IntEnum):
     REGRESSION = 3
     """A known behaviour is no longer kept."""
     INCONCLUSIVE = 4
-    """The coverage is too low for a headline."""
+    """The coverage is too low for a headline, or a gate cannot tell."""
     INFRASTRUCTURE = 5
     """Docker, Ray, the store or every node failed."""
     BUDGET = 6

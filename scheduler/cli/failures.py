@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from scheduler.bench.processes import BenchError
 from scheduler.cli.exits import Exit, UsageFault
 from scheduler.errors import DriverError, IllegalMoveError
 from scheduler.lock import LockError
 from scheduler.manifest.faults import ManifestError
+from scheduler.report.sides import NotComparableError
 from workers.container.interface import ContainerError
 from workers.contract.base import FormatError
+from workers.exposition import MetricsAddressError
 from workers.storage.interface import StoreError
 from workers.storage.open import StoreUrlError
 
@@ -16,11 +19,14 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
     (UsageFault, Exit.USAGE),
     (ManifestError, Exit.USAGE),
     (LockError, Exit.USAGE),
+    (NotComparableError, Exit.USAGE),
     (StoreUrlError, Exit.USAGE),
     (FormatError, Exit.INFRASTRUCTURE),
     (StoreError, Exit.INFRASTRUCTURE),
     (ContainerError, Exit.INFRASTRUCTURE),
     (DriverError, Exit.INFRASTRUCTURE),
+    (MetricsAddressError, Exit.INFRASTRUCTURE),
+    (BenchError, Exit.INFRASTRUCTURE),
     (KeyboardInterrupt, Exit.INTERRUPTED),
 )
 """The first row that fits; an error without a row is a bug."""

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from scheduler.cli.exits import UsageFault
+from scheduler.lock import read_locks
+from scheduler.lock_plan import plan_from_lock
 from scheduler.manifest.faults import nearest_name
+from scheduler.report.names import sweep_start
+from scheduler.watch.trial_reader import Subject
 from workers.storage import Store
 
-_LOCK = re.compile(r"sweeps/([^/]+)/lock-1\.json")
 _ATTEMPT = re.compile(r"sweeps/[^/]+/(?:tries|attempts)/[0-9a-f]{2}/([0-9a-f]{32})/")
-_START = re.compile(r".*-([0-9]{8}T[0-9]{6}Z)")
 
 LATEST = "latest"
 
@@ -25,9 +27,8 @@ class AttemptName(NamedTuple):
 
 
 def list_sweeps(store: Store) -> list[str]:
-    """The ids of all sweeps with a lock, the one that started last at the end."""
-    found = (match[1] for key in store.keys("sweeps/") if (match := _LOCK.fullmatch(key)))
-    return sorted(found, key=_started)
+    """The ids of all sweeps, the one that started last at the end."""
+    return sorted(store.children("sweeps/"), key=sweep_start)
 
 
 def find_sweep(store: Store, name: str) -> str:
@@ -72,14 +73,35 @@ def find_attempt(store: Store, name: str, sweep: str | None) -> AttemptName:
     raise UsageFault(f"{store.url}: no attempt that has run begins with {name!r}")
 
 
+def find_planned(store: Store, name: str, sweep: str | None) -> Subject:
+    """The attempt that a prefix means, run or not, in one sweep or, the latest first, in all.
+
+    Raises:
+        UsageFault: none or several are meant.
+    """
+    if not re.fullmatch(r"[0-9a-f]{2,32}", name):
+        raise UsageFault(f"{name!r} is no attempt: write 2 to 32 hex digits of its id")
+    sweeps = list_sweeps(store)[::-1] if sweep is None else [find_sweep(store, sweep)]
+    for each in sweeps:
+        plan = plan_from_lock(read_locks(store, each)[-1])
+        meant = [planned for planned in plan.attempts if planned.attempt.startswith(name)]
+        if len(meant) == 1:
+            cell = next(cell for cell in plan.cells if cell.cell == meant[0].cell)
+            return Subject(
+                each,
+                meant[0].attempt,
+                cell.task.name,
+                cell.condition.condition,
+                meant[0].index,
+            )
+        if meant:
+            shown = ", ".join(planned.attempt[:12] for planned in meant[:8])
+            raise UsageFault(f"{name!r} may be any of {shown} of {each}: write more of it")
+    raise UsageFault(f"{store.url}: no planned attempt begins with {name!r}")
+
+
 def _attempts(store: Store, sweep: str, name: str) -> Iterator[str]:
     for kind in ("attempts", "tries"):
         for key in store.keys(f"sweeps/{sweep}/{kind}/{name[:2]}/{name}"):
             if match := _ATTEMPT.match(key):
                 yield match[1]
-
-
-def _started(sweep: str) -> tuple[str, str]:
-    """Orders sweeps by the start that their ids end with."""
-    match = _START.fullmatch(sweep)
-    return (match[1] if match else "", sweep)

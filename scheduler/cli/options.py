@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO, TypeVar, cast
 
 import click
 from rich.console import Console
 
 from scheduler.settings import Settings, read_settings
+from workers.journal import FORMATS
 from workers.storage import Store, open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH = 120
 """Columns where there is no terminal and ``COLUMNS`` says nothing."""
+
+LINGER_S = 25.0
+"""Prometheus' usual scrape interval and ten seconds more."""
 
 _BLANKS_AT_END = re.compile(r" +$", re.MULTILINE)
 
@@ -49,22 +56,88 @@ def ray_option(function: F) -> F:
     )(function)
 
 
-def metrics_options(function: F) -> F:
-    """``--metrics-port`` and ``--metrics-address``."""
-    port = click.option(
-        "--metrics-port",
-        type=click.IntRange(0, 65535),
-        metavar="PORT",
-        help="Serve the sweep's metrics to Prometheus while it runs; 0 takes a free port.",
-    )
-    address = click.option(
-        "--metrics-address",
-        default="127.0.0.1",
+def log_option(function: F) -> F:
+    """``--log-format``."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        default="json",
         show_default=True,
-        metavar="ADDRESS",
-        help="The interface that metrics are served on.",
+        envvar="APIARY_LOG_FORMAT",
+        show_envvar=True,
+        help="Of the log files that driver and nodes write.",
+    )(function)
+
+
+@dataclass(frozen=True)
+class MetricsOptions:
+    """Where Prometheus finds a sweep's metrics."""
+
+    port: int | None = None
+    """Null: they are not served, only kept beside the report."""
+    address: str = "127.0.0.1"
+    linger_s: float = LINGER_S
+    """How long the last values stay served after the sweep's end."""
+    targets: Path | None = None
+    """A file for ``file_sd_config`` that names driver and nodes while they are there."""
+
+    @property
+    def of_nodes(self) -> str:
+        """``address:port`` for a node of this machine; empty: it serves none either."""
+        if self.port is None:
+            return ""
+        return f"[{self.address}]:0" if ":" in self.address else f"{self.address}:0"
+
+
+def metrics_options(function: F) -> F:
+    """``--metrics-port`` and what belongs to it, given to the command as ``metrics``."""
+
+    @functools.wraps(function)
+    def with_metrics(
+        *values: Any,
+        metrics_port: int | None,
+        metrics_address: str,
+        metrics_linger: float,
+        metrics_targets: Path | None,
+        **named: Any,
+    ) -> Any:
+        options = MetricsOptions(metrics_port, metrics_address, metrics_linger, metrics_targets)
+        return function(*values, metrics=options, **named)
+
+    options = (
+        click.option(
+            "--metrics-port",
+            type=click.IntRange(0, 65535),
+            metavar="PORT",
+            help="Serve the sweep's metrics to Prometheus while it runs; 0 takes a free port, and "
+            "so does one that is taken.",
+        ),
+        click.option(
+            "--metrics-address",
+            default="127.0.0.1",
+            show_default=True,
+            metavar="ADDRESS",
+            help="The interface that metrics are served on.",
+        ),
+        click.option(
+            "--metrics-linger",
+            type=click.FloatRange(0, 3600),
+            default=LINGER_S,
+            show_default=True,
+            metavar="SECONDS",
+            help="Serve the last values so much longer, so that the last scrape sees them.",
+        ),
+        click.option(
+            "--metrics-targets",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Keep the addresses of driver and nodes in this file for Prometheus.",
+        ),
     )
-    return port(address(function))
+    wrapped: Any = with_metrics
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return cast(F, wrapped)
 
 
 def sweep_argument(function: F) -> F:
@@ -109,8 +182,11 @@ class Unpadded(io.TextIOBase):
 
 
 def _console(stream: TextIO) -> Console:
-    """A console as wide as its terminal; a file or a pipe has room for whole tables."""
+    """A console as wide as its terminal; a file or a pipe has room for whole tables.
+
+    Names come from files: one with brackets is text, and no style.
+    """
     if stream.isatty():
-        return Console(file=stream, highlight=False)
+        return Console(file=stream, highlight=False, markup=False)
     width = shutil.get_terminal_size((WIDTH, 24)).columns
-    return Console(file=cast(TextIO, Unpadded(stream)), width=width, highlight=False)
+    return Console(file=cast(TextIO, Unpadded(stream)), width=width, highlight=False, markup=False)

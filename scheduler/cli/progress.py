@@ -18,6 +18,7 @@ from scheduler.report.names import counted, short_name
 from scheduler.report.tables import plain_table, titled
 from scheduler.report.transcript import visible
 from scheduler.view import ConditionView, Observer, SweepView
+from scheduler.watch.words import duration
 from workers.contract.outcome import Verdict
 from workers.contract.result import TryRecord
 
@@ -68,7 +69,10 @@ class JsonProgress:
 
     def moved(self, view: SweepView) -> None:
         """See ``Observer``."""
-        self.event("progress", **dataclasses.asdict(view))
+        facts = dataclasses.asdict(dataclasses.replace(view, standings={}))
+        # A line a second shall not grow with the number of cells: each try has its own line.
+        del facts["standings"]
+        self.event("progress", **facts)
 
     def ended(self, record: TryRecord) -> None:
         """See ``Observer``."""
@@ -205,16 +209,6 @@ def pace(view: SweepView) -> str:
     if view.stopping:
         parts.append("stopping")
     return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def invalid_line(record: TryRecord) -> str:

@@ -115,9 +115,14 @@ def _heading(found: AttemptFiles, chosen: str | None, record: TryRecord | None) 
         at_least = "≥ " if usage.unknown_cost_calls else ""
         yield Text(
             f"{usage.calls} model calls ({usage.failed_calls} failed), {usage.input_tokens} tokens "
-            f"in, {usage.output_tokens} out, {at_least}${usage.cost_usd:.4f}",
+            f"in ({usage.cached_input_tokens} cached), {usage.output_tokens} out "
+            f"({usage.reasoning_tokens} reasoning), {at_least}${usage.cost_usd:.4f} "
+            f"({at_least}${usage.uncached_cost_usd:.4f} without the cache)",
             style="dim",
         )
+    if record.graded_live:
+        living = "; ".join(record.survivors)
+        yield Text(f"graded while it still ran: {visible(living)}", style="yellow")
     if record.traceback:
         yield Text(visible(record.traceback), style="yellow")
 

@@ -1,8 +1,9 @@
-"""The page of causes has every cause once, under its blame."""
+"""The page of causes and the README's table have every cause once, under its blame."""
 
 from __future__ import annotations
 
 import re
+import runpy
 
 from tests.layout.tree import ROOT
 from workers.contract.outcome import BLAME_OF, Blame, Cause
@@ -25,3 +26,12 @@ def test_every_cause_is_explained_once_under_its_blame() -> None:
         told += [(name, blame) for name in re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)]
     known = [(cause.value, BLAME_OF[cause]) for cause in Cause if cause is not Cause.NONE]
     assert sorted(told) == sorted(known)
+
+
+def test_the_table_of_outcomes_is_the_one_in_the_code() -> None:
+    written = runpy.run_path(str(ROOT / "docs" / "write_outcomes.py"))["outcome_block"]()
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"\n\n{written}\n" in readme, "run docs/write_outcomes.py"
+    assert readme.count("| verdict | blame |") == 1
+    for cause in Cause:
+        assert cause is Cause.NONE or f"`{cause}`" in written

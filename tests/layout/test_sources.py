@@ -13,19 +13,27 @@ import pytest
 from tests.layout.tree import ROOT, first_line, imports, modules, parsed, text_files
 
 DOORS: dict[str, set[str]] = {
-    "aiohttp": {"workers/gateway", "workers/model", "workers/relay"},
+    "aiohttp": {
+        "scheduler/bench/bucket.py",
+        "scheduler/serve/server.py",
+        "workers/gateway",
+        "workers/model",
+        "workers/relay",
+        "scheduler/series/notify.py",
+    },
     "boto3": {"workers/storage/s3.py"},
     "botocore": {"workers/storage/s3.py"},
     "click": {"scheduler/cli"},
+    "cronsim": {"scheduler/series/cron.py"},
     "docker": {"workers/container/api.py"},
-    "jinja2": {"scheduler/report/page.py"},
+    "jinja2": {"scheduler/templates.py"},
     "nostr_sdk": {"workers/nostr/sdk.py"},
-    "prometheus_client": {"scheduler/metrics.py", "workers/metrics.py"},
+    "prometheus_client": {"workers/exposition.py"},
     "pydantic": {"scheduler", "workers/contract"},
-    "ray": {"scheduler/cluster.py"},
+    "ray": {"scheduler/bench/ray_nodes.py", "scheduler/ray_client.py"},
     "requests": {"workers/container/api.py"},
-    "rich": {"scheduler/cli", "scheduler/report/tables.py"},
-    "scipy": {"scheduler/report/intervals.py"},
+    "rich": {"scheduler/cli", "scheduler/report/tables.py", "scheduler/watch"},
+    "scipy": {"scheduler/report/distributions.py"},
     "urllib3": {"workers/container/api.py"},
     "yaml": {"scheduler/manifest/yaml_marks.py"},
     "yarl": {"workers/gateway"},
@@ -34,7 +42,7 @@ DOORS: dict[str, set[str]] = {
 
 ENVIRONMENT = {
     "scheduler/settings.py",
-    "scheduler/cluster.py",
+    "scheduler/ray_client.py",
     "workers/config.py",
     "workers/agent/buzz_client.py",
     "workers/agent/supervisor.py",

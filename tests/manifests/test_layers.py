@@ -61,7 +61,7 @@ def test_a_layer_that_matches_no_task_lists_what_there_is() -> None:
     assert "memory-retrieval (regression), user-mention (regression)" in str(refused.value)
 
 
-def test_a_harbor_task_is_accepted_by_the_parser_and_refused_by_a_sweep(tmp_path: Path) -> None:
+def test_a_task_without_its_fixture_would_be_graded_by_its_containers_state(tmp_path: Path) -> None:
     folder = tmp_path / "user-mention"
     shutil.copytree(TASKS / "user-mention", folder)
     (folder / "fixture.yaml").unlink()
@@ -69,5 +69,5 @@ def test_a_harbor_task_is_accepted_by_the_parser_and_refused_by_a_sweep(tmp_path
     assert (task.fixture, task.layer) == (None, "regression")
     overrides = Overrides(endpoint_config=ENDPOINTS, store=STORE)
     sweep = sweep_from_flags(folder, (CONDITION,), overrides, MANIFESTS)
-    with pytest.raises(ManifestError, match="without this file it is a Harbor task"):
-        make_plan(sweep, started_at=STARTED, environment={})
+    (planned_task,) = make_plan(sweep, started_at=STARTED, environment={}).tasks
+    assert (task.freeze, planned_task) == ("agent", task)

@@ -31,7 +31,7 @@ def sweep_spec(**changes: Any) -> SweepSpec:
     """What every trial of the sweep shares."""
     values: dict[str, Any] = {
         "sweep": SWEEP,
-        "store": "file:///nowhere",
+        "store": "file:///dev/null/nowhere",
         "agent": "reference",
         "relay": "embedded",
         "network": "sealed",
@@ -152,7 +152,7 @@ def record(
         node=node,
         started_at="2026-01-01T00:00:00.000Z",
         ended_at="2026-01-01T00:00:01.000Z",
-    )
+    ).model_copy(update={"probe": given.probe})
 
 
 def verdict_cause(verdict: Verdict) -> Cause:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
-from scheduler.errors import NodeLostError, NodeSilentError
+from scheduler.errors import NodeGoneError, NodeLostError, NodeSilentError
 from scheduler.view import SweepView
 from tests.scheduler.builders import SWEEP, record
 from workers.contract.outcome import Cause
@@ -26,6 +27,8 @@ class FakeRecords:
         """Tries that wrote everything but the commit."""
         self.kept: list[TryRecord] = []
         self.twice: list[TryRecord] = []
+        self.known: set[tuple[str, str]] = set()
+        """Invalid tries that the driver read when it started."""
         self.index: list[str] = []
         self.indexed = 0
         self.down = False
@@ -51,6 +54,9 @@ class FakeRecords:
     async def keep(self, ended: TryRecord) -> None:
         self._answer()
         self.kept.append(ended)
+
+    def knows(self, attempt: str, try_: str) -> bool:
+        return (attempt, try_) in self.known
 
     def counted(self, ended: TryRecord) -> bool:
         self.index.append(ended.attempt)
@@ -86,12 +92,24 @@ class FakeObserver:
 class FakeNode:
     """A real node behind a line that loses, delays and dies on request."""
 
-    def __init__(self, name: str, run: TrialFunction, slots: int = 4) -> None:
+    def __init__(
+        self,
+        name: str,
+        run: TrialFunction,
+        slots: int = 4,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._name = name
-        self.node = Node(name, SWEEP, slots, run)
+        self.node = Node(name, SWEEP, slots, run, clock=clock, wall=wall)
+        self.adopted = False
+        self.metrics = f"{name}:9000"
         self.sent: list[Orders] = []
         self.dies_at: int | None = None
         """The exchange, from 0, at which it is dead."""
+        self.gone_at: int | None = None
+        """The exchange, from 0, from which on it is out of reach for ever, and runs on."""
         self.loses_answer: Callable[[int], bool] = lambda _: False
         self.loses_orders: Callable[[int], bool] = lambda _: False
         self.is_silent: Callable[[int], bool] = lambda _: False
@@ -107,6 +125,8 @@ class FakeNode:
         if self.dies_at is not None and number >= self.dies_at:
             await self.node.close(0.0)
             raise NodeLostError(self.name, "its process died")
+        if self.gone_at is not None and number >= self.gone_at:
+            raise NodeGoneError(self.name, "its machine is lost")
         if self.is_silent(number):
             raise NodeSilentError(self.name, "unreachable")
         if self.loses_orders(number):

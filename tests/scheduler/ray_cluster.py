@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine that outlives its drivers, as a process.
+"""A Ray cluster of three nodes on this machine that outlives its drivers, as a process.
 
 Writes its address to the file given, and ends when its standard input does.
 """
@@ -15,7 +15,8 @@ def main(target: Path) -> None:
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
-        cluster.add_node(num_cpus=1)
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
         target.with_suffix(".new").write_text(cluster.address)
         target.with_suffix(".new").rename(target)
         sys.stdin.read()

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
+import urllib.request
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from scheduler.cluster import Cluster
 from scheduler.driver import drive
 from scheduler.errors import ClusterError
+from scheduler.manifest import SweepBudget
 from scheduler.stop import StopSignal
 from scheduler.view import SweepView
 from tests.scheduler.builders import Planned, attempts, cells, limits, sweep_spec
@@ -33,6 +36,7 @@ class SmallPlan:
     spec: SweepSpec
     cells: tuple[CellSpec, ...]
     attempts: list[Planned]
+    budget: SweepBudget = field(default_factory=SweepBudget)
 
 
 class Heard:
@@ -44,8 +48,13 @@ class Heard:
         self.first_lease_s: float | None = None
         self.records: list[TryRecord] = []
         self.notes: list[str] = []
+        self.slots: dict[str, float] = {}
+        """Of every node that serves metrics, as these say."""
 
     def moved(self, view: SweepView) -> None:
+        for each in view.node_views:
+            if each.metrics and each.node not in self.slots:
+                self.slots[each.node] = _slots(each.metrics)
         if self.first_lease_s is None and any(each.running for each in view.conditions):
             self.first_lease_s = time.monotonic() - self.started
             (self.folder / "running").touch()
@@ -55,14 +64,34 @@ class Heard:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+        with (self.folder / "notes").open("a") as notes:
+            notes.write(f"{text}\n")
+
+
+def _slots(address: str) -> float:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    (line,) = (line for line in text.splitlines() if line.startswith("apiary_slots "))
+    return float(line.split()[1])
 
 
 def main(folder: Path, count: int, address: str | None) -> None:
-    """Runs ``count`` attempts of each cell."""
+    """Runs ``count`` attempts of each cell.
+
+    ``LEASE_TERM_S`` and ``ORPHAN_S`` of the environment change its limits, ``MAX_CALLS`` is its
+    budget; ``OUTCOME`` is another name for the file of its outcome.
+    """
     store = f"file://{folder / 'store'}"
     made = cells(conditions=2, tasks=2)
-    spec = sweep_spec(store=store, limits=limits(lease_term_s=20.0, teardown_s=5.0))
-    plan = SmallPlan(spec, tuple(made.values()), attempts(made, count))
+    changed = limits(
+        lease_term_s=float(os.environ.get("LEASE_TERM_S", "20")),
+        orphan_s=float(os.environ.get("ORPHAN_S", "3600")),
+        teardown_s=5.0,
+    )
+    spec = sweep_spec(store=store, limits=changed)
+    limit = os.environ.get("MAX_CALLS")
+    budget = SweepBudget(max_calls=None if limit is None else int(limit))
+    plan = SmallPlan(spec, tuple(made.values()), attempts(made, count), budget)
     heard, stop = Heard(folder), StopSignal()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.request())
@@ -86,11 +115,16 @@ def main(folder: Path, count: int, address: str | None) -> None:
         "state": state,
         "reason": reason,
         "records": [(each.cause.value, each.node) for each in heard.records],
+        "tries": [(each.attempt, each.try_, each.verdict.value) for each in heard.records],
+        "skews": [each.clock_skew_s for each in heard.records],
         "notes": heard.notes,
+        "slots": heard.slots,
         "first_lease_s": heard.first_lease_s,
         "seconds": time.monotonic() - heard.started,
     }
-    (folder / "outcome.json").write_text(json.dumps(outcome))
+    name = os.environ.get("OUTCOME", "outcome.json")
+    (folder / f"{name}.new").write_text(json.dumps(outcome))
+    (folder / f"{name}.new").rename(folder / name)
 
 
 if __name__ == "__main__":

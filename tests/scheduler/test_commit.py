@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.commit import CLAIMS_AT_MOST, Ledger, Rebuilt
-from scheduler.errors import DriverClaimError
+from scheduler.commit import Ledger, Rebuilt
+from scheduler.index import index_prefix
 from scheduler.retry import Spent
 from tests.scheduler.builders import SWEEP, attempts, cells, record
 from workers.contract.outcome import Cause, Verdict
@@ -62,32 +62,6 @@ def rebuild(store: Store, generation: int = 2) -> Rebuilt:
     return found
 
 
-def test_generations_grow_and_no_two_drivers_share_one(store: Store) -> None:
-    async def together(ledger: Ledger) -> list[int]:
-        return await asyncio.gather(*(ledger.claim() for _ in range(5)))
-
-    first = run(store, lambda ledger: ledger.claim())
-    assert first == 1
-    assert sorted(run(store, together)) == [2, 3, 4, 5, 6]
-    store.put(f"sweeps/{SWEEP}/drivers/40.json", b"{}")
-    assert run(store, lambda ledger: ledger.claim()) == 41
-
-
-def test_a_driver_that_is_always_too_late_gives_up(store: Store) -> None:
-    class Racing:
-        url = "racing"
-
-        def keys(self, prefix: str) -> list[str]:
-            return []
-
-        def create(self, key: str, data: bytes) -> bool:
-            return False
-
-    racing: Any = Racing()
-    with pytest.raises(DriverClaimError, match=f"1 to {CLAIMS_AT_MOST}"):
-        run(racing, lambda ledger: ledger.claim())
-
-
 def test_the_first_driver_finds_nothing_to_rebuild(store: Store) -> None:
     write_result(store, tried(0, Epoch(1, 1)))
     assert rebuild(store, generation=1) == Rebuilt({}, {})
@@ -102,6 +76,10 @@ def test_a_commit_is_found_with_its_verdict(store: Store) -> None:
         PLANNED[3].attempt: Verdict.FAIL,
     }
     assert found.spent == {}
+    assert found.causes == {
+        PLANNED[0].attempt: Cause.NONE,
+        PLANNED[3].attempt: Cause.AGENT_TIMEOUT,
+    }
 
 
 def test_an_index_saves_reading_what_it_names(store: Store) -> None:
@@ -111,7 +89,7 @@ def test_an_index_saves_reading_what_it_names(store: Store) -> None:
     write_result(store, other)
 
     async def first(ledger: Ledger) -> None:
-        await ledger.claim()
+        ledger.begin(1)
         for ended in (named, gone):
             assert not ledger.counted(ended)
         await ledger.write_index()
@@ -120,14 +98,42 @@ def test_an_index_saves_reading_what_it_names(store: Store) -> None:
     # It is not read again, so this is not found out; and what is not there does not count.
     store.put(result_key(SWEEP, named.attempt), b"spoilt")
 
-    async def second(ledger: Ledger) -> Rebuilt:
-        return await ledger.rebuild(PLANNED, await ledger.claim())
+    async def again(ledger: Ledger, generation: int) -> Rebuilt:
+        ledger.begin(generation)
+        return await ledger.rebuild(PLANNED, generation)
 
     expected = {named.attempt: Verdict.PASS, other.attempt: Verdict.FAIL}
-    assert run(store, second).committed == expected
+    causes = {named.attempt: Cause.NONE, other.attempt: Cause.WRONG}
+    found = run(store, lambda ledger: again(ledger, 2))
+    assert (found.committed, found.causes) == (expected, causes)
     # What had to be read is in the next segment.
     store.put(result_key(SWEEP, other.attempt), b"spoilt")
-    assert run(store, second).committed == expected
+    found = run(store, lambda ledger: again(ledger, 3))
+    assert (found.committed, found.causes) == (expected, causes)
+
+
+def test_an_index_line_without_a_cause_has_the_result_read(store: Store) -> None:
+    ended = tried(1, Epoch(1, 2), Cause.NO_REPLY)
+    write_result(store, ended)
+    line = f'{{"attempt": "{ended.attempt}", "verdict": "fail"}}\n'
+    store.put(f"{index_prefix(SWEEP)}1-1.jsonl", line.encode())
+    assert rebuild(store).causes == {ended.attempt: Cause.NO_REPLY}
+
+
+def test_the_last_try_tells_the_cause_where_there_is_no_commit(store: Store) -> None:
+    write_try(store, tried(0, Epoch(1, 9), Cause.RATE_LIMITED))
+    write_try(store, tried(0, Epoch(1, 10), Cause.CONTAINER_LOST))
+    assert rebuild(store).causes == {PLANNED[0].attempt: Cause.CONTAINER_LOST}
+
+
+def test_invalid_tries_that_were_read_are_known(store: Store) -> None:
+    write_try(store, tried(0, Epoch(1, 1), Cause.CONTAINER_LOST))
+
+    async def read(ledger: Ledger) -> list[bool]:
+        await ledger.rebuild(PLANNED, 2)
+        return [ledger.knows(PLANNED[0].attempt, each) for each in ("1-1", "1-2")]
+
+    assert run(store, read) == [True, False]
 
 
 def test_invalid_tries_are_counted_by_their_blame(store: Store) -> None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from scheduler.dispatch import Dispatcher, NodeHandle, Pauses
+from scheduler.dispatch import NodeHandle
 from scheduler.errors import ClusterError, NoNodeError
-from scheduler.queue import WorkQueue
 from scheduler.stop import StopSignal
 from scheduler.view import SweepEnd
 from tests.scheduler import builders
+from tests.scheduler.dispatching import QUICK, SHORT_TERM_S, Sweep, run
 from tests.scheduler.fakes import (
     FakeNode,
     FakeObserver,
-    FakeRecords,
     FakeSource,
     passing,
     scripted,
@@ -28,65 +27,6 @@ from workers.contract.outcome import Cause
 from workers.contract.report import Progress
 from workers.contract.spec import CellSpec, Lease
 from workers.contract.trial import Commit, Control, TrialEnd
-
-QUICK = Pauses(poll=0.02, answer=0.05, tick=0.005, view=0.02, find=0.01, no_node=0.5, cancel=1.0)
-TERM_S = 15.0
-SHORT_TERM_S = 0.4
-"""Where leases are to expire; a machine under load may lose others in that time too."""
-
-
-class Sweep:
-    """A small sweep and everything that its dispatcher is given."""
-
-    def __init__(self, k: int = 5, *, generation: int = 1, **limits: Any) -> None:
-        self.cells = builders.cells(conditions=2, tasks=2)
-        self.attempts = builders.attempts(self.cells, k)
-        self.spec = builders.sweep_spec(
-            limits=builders.limits(**{"lease_term_s": TERM_S, **limits})
-        )
-        self.generation = generation
-        self.queue = WorkQueue(generation, self.spec.limits, grace_s=0.05)
-        for each in self.attempts:
-            self.queue.enqueue(
-                each.attempt,
-                index=each.index,
-                cell=each.cell,
-                condition=self.cells[each.cell].condition.condition,
-            )
-        self.records = FakeRecords()
-        self.observer = FakeObserver()
-        self.stop = StopSignal()
-
-    async def run(self, *nodes: FakeNode, source: Any = None, pauses: Pauses = QUICK) -> SweepEnd:
-        """Runs it; every node's trials are ended afterwards."""
-        dispatcher = Dispatcher(
-            self.spec,
-            self.cells,
-            self.queue,
-            self.records,
-            source or FakeSource(nodes),
-            self.observer,
-            self.stop,
-            generation=self.generation,
-            pauses=pauses,
-        )
-        try:
-            async with asyncio.timeout(20.0):
-                return await dispatcher.run()
-        finally:
-            for node in nodes:
-                await node.node.close(0.0)
-
-    def assert_complete(self) -> None:
-        """Every attempt is committed once, and the observer heard of each verdict once."""
-        assert set(self.records.committed) == {each.attempt for each in self.attempts}
-        heard = Counter(r.attempt for r in self.observer.records if r.verdict != "invalid")
-        assert heard == Counter(each.attempt for each in self.attempts)
-        assert self.queue.settled
-
-
-def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(test())
 
 
 def test_a_sweep_runs_to_its_end_on_two_nodes() -> None:
@@ -104,6 +44,15 @@ def test_a_sweep_runs_to_its_end_on_two_nodes() -> None:
         last = sweep.observer.views[-1]
         assert sum(each.passed for each in last.conditions) == 40
         assert last.nodes == 2
+        assert sum(last.standings.values()) == 40
+        assert {(s.state, s.verdict, s.cause) for s in last.standings} == {
+            ("committed", "pass", "none")
+        }
+        assert {s.task for s in last.standings} == {cell.task.name for cell in sweep.cells.values()}
+        assert [(each.node, each.metrics) for each in last.node_views] == [
+            ("n1", "n1:9000"),
+            ("n2", "n2:9000"),
+        ]
 
     run(test)
 
@@ -178,6 +127,9 @@ def test_a_dead_nodes_attempts_are_run_by_another_at_once() -> None:
         assert {(r.cause, r.node) for r in lost} == {(Cause.NODE_LOST, "n1")}
         assert lost == sweep.records.kept
         assert any("n1 is lost: its process died" in note for note in sweep.observer.notes)
+        views = sweep.observer.views
+        assert (views[-1].lost_nodes, [each.node for each in views[-1].node_views]) == (1, ["n2"])
+        assert sum(views[-1].standings.values()) == 12
 
     run(test)
 
@@ -209,6 +161,8 @@ def test_a_node_that_falls_silent_for_good_is_given_up_after_a_term() -> None:
         sweep.assert_complete()
         causes = {r.cause for r in sweep.observer.records if r.verdict == "invalid"}
         assert causes == {Cause.LEASE_EXPIRED}
+        expired = sum(r.cause is Cause.LEASE_EXPIRED for r in sweep.observer.records)
+        assert sweep.observer.views[-1].expired_leases == expired
 
     run(test)
 
@@ -512,7 +466,8 @@ def test_a_driver_whose_nodes_obey_a_newer_one_ends() -> None:
         node.edit = lambda progress: progress.model_copy(update={"generation": 5})
         end = await sweep.run(node)
         assert end.state == "infrastructure"
-        assert "driver generation 5 has taken over" in end.reason
+        assert "driver 5 has taken over" in end.reason
+        assert end.nodes_taken_over
 
     run(test)
 

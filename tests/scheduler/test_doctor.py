@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from scheduler.clocks import Reading
 from scheduler.doctor import (
     base_finding,
     clock_finding,
     endpoint_findings,
     engine_findings,
     ray_finding,
+    store_clock_finding,
     store_finding,
+    store_skew_finding,
 )
 from workers.container.probe import EngineFacts
 
@@ -30,6 +33,7 @@ def facts(**changes: Any) -> EngineFacts:
         "has_quota": True,
         "has_buildkit": True,
         "door_problem": "",
+        "freezer_problem": "",
         "fence_problem": "",
         "root": Path("/var/lib/docker"),
         "free_bytes": 50 * 1024**3,
@@ -52,6 +56,7 @@ def test_a_sound_engine_is_all_well() -> None:
         ({"same_kernel": None}, "kernel", "warn"),
         ({"door_problem": "not permitted"}, "sockets in containers", "fail"),
         ({"door_problem": None}, "sockets in containers", "warn"),
+        ({"freezer_problem": "read-only"}, "sockets in containers", "warn"),
         ({"fence_problem": "no iptables"}, "public network", "warn"),
         ({"free_bytes": 1024**3}, "disk", "fail"),
         ({"free_bytes": 5 * 1024**3}, "disk", "warn"),
@@ -116,6 +121,9 @@ def test_key_variables_must_be_set_for_files_that_were_named(tmp_path: Path) -> 
     path.write_text('{"live": {"provider": "openai", "api_key_env": "LIVE_KEY"}}')
     (missing,) = endpoint_findings([path], {})
     assert (missing.state, missing.found) == ("fail", "not set: LIVE_KEY")
+    (tmp_path / "key").write_text("secret\n")
+    (mounted,) = endpoint_findings([path], {"LIVE_KEY_FILE": str(tmp_path / "key")})
+    assert (mounted.state, mounted.found) == ("ok", "$LIVE_KEY")
     (present,) = endpoint_findings([path], {"LIVE_KEY": "secret"})
     assert (present.state, present.found) == ("ok", "$LIVE_KEY")
     path.write_text("{")
@@ -136,3 +144,15 @@ def test_shipped_endpoints_are_only_good_to_know(
         ("endpoints live.json", "warn"),
         ("endpoints scripted.json", "ok"),
     ]
+
+
+@pytest.mark.parametrize(("ahead", "state"), [(0.4, "ok"), (-4.9, "ok"), (90.0, "fail")])
+def test_a_stores_clock_that_parts_from_ours_is_a_fault(ahead: float, state: str) -> None:
+    found = store_skew_finding(Reading(ahead, 0.6))
+    assert found.state == state
+    assert f"{abs(ahead):.1f} s" in found.found
+
+
+def test_a_store_of_files_has_no_clock(tmp_path: Path) -> None:
+    found = store_clock_finding(f"file://{tmp_path}")
+    assert (found.state, found.found) == ("ok", "the store has none of its own")

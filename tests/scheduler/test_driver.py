@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -12,16 +12,17 @@ from typing import Any, Self
 
 from scheduler.cluster import ClusterOptions
 from scheduler.commit import Rebuilt
-from scheduler.driver import declared_memory_mb, drive, fill_queue
+from scheduler.driver import drive, fill_queue
+from scheduler.manifest import SweepBudget
+from scheduler.progress import Standings
 from scheduler.queue import State
 from scheduler.retry import Spent
 from scheduler.stop import StopSignal
-from scheduler.view import SweepEnd
+from scheduler.view import Standing, SweepEnd
 from tests.scheduler.builders import (
     SWEEP,
     Planned,
     attempts,
-    cell_spec,
     cells,
     limits,
     record,
@@ -42,6 +43,7 @@ class SmallPlan:
     spec: SweepSpec
     cells: tuple[CellSpec, ...]
     attempts: list[Planned]
+    budget: SweepBudget = field(default_factory=SweepBudget)
 
 
 @dataclass
@@ -51,6 +53,7 @@ class Nodes:
     nodes: list[FakeNode]
     untidy_nodes: tuple[str, ...] = ()
     asked: list[ClusterOptions] = field(default_factory=list)
+    left_alone: bool = False
 
     def __call__(self, spec: SweepSpec, options: ClusterOptions) -> Self:
         self.asked.append(options)
@@ -59,6 +62,9 @@ class Nodes:
 
     async def find(self) -> Any:
         return await self._source.find()
+
+    def let_be(self) -> None:
+        self.left_alone = True
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,7 +101,7 @@ def sealing(store: Store, cause_of: Callable[[Lease], Cause]) -> TrialFunction:
 
 
 def go(
-    plan: SmallPlan, folder: Path, nodes: Nodes, stop: StopSignal | None = None
+    plan: SmallPlan, folder: Path, nodes: Nodes, stop: StopSignal | None = None, **more: Any
 ) -> tuple[SweepEnd, FakeObserver, list[str]]:
     observer, reaped = FakeObserver(), []
 
@@ -114,9 +120,18 @@ def go(
                 home=folder,
                 open_nodes=nodes,
                 reap=reap,
+                **more,
             )
 
     return asyncio.run(bounded()), observer, reaped
+
+
+def stood(standings: Mapping[Standing, int]) -> Counter[tuple[str, ...]]:
+    """State, verdict, blame and cause, counted."""
+    found = Counter[tuple[str, ...]]()
+    for each, count in standings.items():
+        found[each[3:]] += count
+    return found
 
 
 def results(plan: SmallPlan) -> dict[str, TryRecord]:
@@ -130,14 +145,15 @@ def test_a_sweep_runs_and_a_second_run_has_nothing_to_do(tmp_path: Path) -> None
     plan = plan_of(tmp_path)
     run = sealing(open_store(plan.spec.store), lambda _: Cause.NONE)
     nodes = Nodes([FakeNode("n1", run)])
-    end, observer, reaped = go(plan, tmp_path, nodes)
+    end, observer, reaped = go(plan, tmp_path, nodes, node_metrics="127.0.0.1:0")
     assert (end.state, end.idle) == ("settled", False)
     assert observer.notes[0] == "starting Ray and a node on this machine"
     assert len(results(plan)) == len(observer.records) == 12
     assert reaped == []
     (asked,) = nodes.asked
     assert (asked.address, asked.home, asked.n_concurrent) == (None, tmp_path, 7)
-    assert asked.task_memory_mb == 1024
+    assert (asked.task_memory_mb, asked.task_cpus) == (1024, 1)
+    assert asked.node_metrics == "127.0.0.1:0"
 
     idle = Nodes([])
     end, observer, _ = go(plan, tmp_path, idle)
@@ -175,6 +191,18 @@ def test_a_resume_runs_what_is_missing_and_counts_tries_of_before(tmp_path: Path
     assert set(begun.values()) == {1, 2}
     epochs = {each.epoch[0] for each in observer.records}
     assert epochs == {2}
+    # Whose doing each was is known from the first moment on, and at the end.
+    lost = ("invalid", "harness", "container_lost")
+    assert stood(observer.views[0].standings) == {
+        ("committed", "fail", "model", "wrong"): 5,
+        ("planned", *lost): 1,
+        ("planned", "", "", ""): 6,
+    }
+    assert stood(observer.views[-1].standings) == {
+        ("committed", "fail", "model", "wrong"): 5,
+        ("committed", "pass", "none", "none"): 6,
+        ("dead", *lost): 1,
+    }
 
 
 def test_what_the_operator_stopped_is_run_by_a_resume(tmp_path: Path) -> None:
@@ -201,18 +229,20 @@ def test_what_a_dead_local_node_may_have_left_is_reaped(tmp_path: Path) -> None:
 def test_the_queue_is_filled_with_what_the_store_says(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     first, second, third, *_ = (each.attempt for each in plan.attempts)
-    rebuilt = Rebuilt({first: Verdict.FAIL}, {second: Spent(2, 0), third: Spent(1, 0)})
+    rebuilt = Rebuilt(
+        {first: Verdict.FAIL},
+        {second: Spent(2, 0), third: Spent(1, 0)},
+        causes={first: Cause.NO_REPLY, second: Cause.NODE_OOM, third: Cause.RATE_LIMITED},
+    )
     made = {cell.cell: cell for cell in plan.cells}
     queue = fill_queue(plan, made, rebuilt, generation=3)
     states = [queue.state(each) for each in (first, second, third)]
     assert states == [State.COMMITTED, State.DEAD, State.PLANNED]
     assert set(queue.counts()) == {"condition-0", "condition-1"}
+    assert stood(Standings(made).of(queue.standings)) == {
+        ("committed", "fail", "model", "no_reply"): 1,
+        ("dead", "invalid", "harness", "node_oom"): 1,
+        ("planned", "invalid", "provider", "rate_limited"): 1,
+        ("planned", "", "", ""): len(plan.attempts) - 3,
+    }
     assert queue.lease("n1", 1, 0.0)[0].epoch == (3, 1)
-
-
-def test_the_memory_of_a_cell_is_the_conditions_word_before_the_tasks() -> None:
-    cell = cell_spec()
-    assert declared_memory_mb(cell) == 1024
-    document = cell.condition.model_dump() | {"environment": {"override_memory_mb": 99}}
-    condition = type(cell.condition).model_validate(document)
-    assert declared_memory_mb(cell.model_copy(update={"condition": condition})) == 99

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scheduler.index import SEGMENT, IndexWriter, index_prefix, read_index
 from tests.scheduler.builders import SWEEP
-from workers.contract.outcome import Verdict
+from workers.contract.outcome import Cause, Verdict
 from workers.storage import open_store
 
 
@@ -22,8 +22,9 @@ def test_what_was_written_is_read_over_all_segments_and_drivers(tmp_path: Path) 
         writer = IndexWriter(SWEEP, generation)
         for number in range(2):
             verdict = Verdict.PASS if number else Verdict.FAIL
-            writer.add(f"{generation}{number}", verdict)
-            expected[f"{generation}{number}"] = verdict
+            cause = Cause.NONE if number else Cause.NO_REPLY
+            writer.add(f"{generation}{number}", verdict, cause)
+            expected[f"{generation}{number}"] = (verdict, cause)
             segment = writer.take()
             assert segment is not None
             store.put(*segment)
@@ -38,7 +39,7 @@ def test_a_segment_is_due_when_it_is_whole() -> None:
     assert writer.take() is None
     for number in range(SEGMENT):
         assert not writer.is_due
-        writer.add(f"{number}", Verdict.PASS)
+        writer.add(f"{number}", Verdict.PASS, Cause.NONE)
     assert writer.is_due
     segment = writer.take()
     assert segment is not None
@@ -47,10 +48,11 @@ def test_a_segment_is_due_when_it_is_whole() -> None:
     assert writer.take() is None
 
 
-def test_spoilt_lines_are_passed_over(tmp_path: Path) -> None:
+def test_spoilt_lines_and_those_without_a_cause_are_passed_over(tmp_path: Path) -> None:
     store = open_store(f"file://{tmp_path}")
-    good = '{"attempt": "a", "verdict": "pass"}'
-    content = f'{good}\n\xff\n{{"attempt": "b"}}\n{{"attempt": "c", "verdict": "maybe"}}\n'
+    good = '{"attempt": "a", "verdict": "fail", "cause": "wrong"}'
+    old = '{"attempt": "o", "verdict": "pass"}'
+    content = f'{good}\n{old}\n\xff\n{{"attempt": "b"}}\n{{"attempt": "c", "verdict": "maybe"}}\n'
     store.put(f"{index_prefix(SWEEP)}1-1.jsonl", content.encode("latin-1"))
     store.put(f"{index_prefix(SWEEP)}1-2.jsonl", b"")
-    assert read_index(store, SWEEP, one_by_one) == {"a": Verdict.PASS}
+    assert read_index(store, SWEEP, one_by_one) == {"a": (Verdict.FAIL, Cause.WRONG)}

@@ -82,6 +82,47 @@ def test_what_ray_left_running_is_ended_and_nothing_else(
             process.wait(10.0)
 
 
+def test_a_process_whose_title_lies_over_the_variable_is_told_by_its_logs(
+    folder: RayFolder,
+) -> None:
+    log = folder.path / "agent.log"
+    code = f"import time; log = open({str(log)!r}, 'w'); print(flush=True); time.sleep(60)"
+    processes = [
+        subprocess.Popen([title, "-c", code], executable=sys.executable, stdout=subprocess.PIPE)
+        for title in ("ray::Agent", "less /tmp/ray")
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.stdout.close()
+        assert folder.processes() == [processes[0].pid]
+        assert folder.end_now() == [processes[0].pid]
+        assert processes[1].poll() is None
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(10.0)
+
+
+def test_the_servers_of_a_ray_are_told_by_their_programs(folder: RayFolder) -> None:
+    code = "import time; print(flush=True); time.sleep(60)"
+    raylet = subprocess.Popen(
+        ["/opt/ray/raylet", "-c", code],
+        executable=sys.executable,
+        env={**os.environ, **folder.environment},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert raylet.stdout is not None
+        raylet.stdout.readline()
+        raylet.stdout.close()
+        assert folder.servers() == {"Ray's node manager (raylet)": raylet.pid}
+    finally:
+        raylet.kill()
+        raylet.wait(10.0)
+
+
 def test_what_ends_by_itself_is_not_killed(folder: RayFolder) -> None:
     assert folder.remove() == []
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.progress import Pace, sweep_view
+from scheduler.progress import MAKING_SHARE, Pace, Standings, sweep_view
 from scheduler.queue import Counts
+from scheduler.view import Standing
+from tests.scheduler.builders import cells
 
 
 def test_pace_is_of_the_last_minute_or_since_the_start() -> None:
@@ -40,3 +42,43 @@ def test_every_attempt_is_counted_in_one_field() -> None:
 def test_there_is_no_estimate_before_anything_ended() -> None:
     view = sweep_view("s", {"a": Counts(planned=1)}, Pace(0.0), 5.0, nodes=0, stopping=False)
     assert view.eta_s is None
+
+
+def test_attempts_stand_by_condition_task_and_layer_with_what_the_cause_implies() -> None:
+    made = cells(tasks=1, conditions=2)
+    one, other = made
+    found = Standings(made).of(
+        lambda: [
+            (one, "committed", "wrong", 2),
+            (one, "planned", "", 1),
+            (other, "dead", "rate_limited", 3),
+        ]
+    )
+    assert found == {
+        Standing("condition-0", "buzz-native/task-0", "workflow", *rest): count
+        for *rest, count in (("committed", "fail", "model", "wrong", 2), ("planned", "", "", "", 1))
+    } | {
+        Standing(
+            "condition-1", "buzz-native/task-0", "workflow",
+            "dead", "invalid", "provider", "rate_limited",
+        ): 3
+    }  # fmt: skip
+
+
+def test_standings_that_take_long_to_make_are_made_less_often() -> None:
+    now, asked = 0.0, 0
+
+    def counted() -> list[tuple[str, str, str, int]]:
+        nonlocal now, asked
+        now, asked = now + 0.1, asked + 1
+        return []
+
+    standings = Standings({}, lambda: now)
+    first = standings.of(counted)
+    now += 0.1 * MAKING_SHARE - 0.01
+    assert standings.of(counted) is first
+    assert asked == 1
+    assert standings.of(counted, anew=True) is not first
+    now += 0.1 * MAKING_SHARE + 0.01
+    standings.of(counted)
+    assert asked == 3

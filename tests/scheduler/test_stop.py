@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.stop import StopSignal
+from scheduler.stop import AnyStop, StopSignal
 
 
 def test_the_first_request_drains_and_the_second_cancels() -> None:
@@ -12,3 +12,14 @@ def test_the_first_request_drains_and_the_second_cancels() -> None:
         seen.append((stop.draining, stop.cancelling))
         stop.request()
     assert seen == [(False, False), (True, False), (True, True), (True, True)]
+
+
+def test_of_several_wishes_the_most_urgent_counts() -> None:
+    one, other = StopSignal(), StopSignal()
+    both = AnyStop(one, other)
+    assert not both.draining
+    one.request()
+    assert (both.draining, both.cancelling) == (True, False)
+    other.request()
+    other.request()
+    assert both.cancelling

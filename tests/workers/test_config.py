@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.config import read_config
+from workers.config import ConfigError, MetricsAddress, metrics_address, read_config
 
 
 def test_the_drivers_word_comes_first_then_the_variable_then_a_folder_of_the_users(
@@ -43,3 +43,27 @@ def test_a_control_groups_limit_bounds_the_memory(
     paths = (unlimited, limit, tmp_path / "missing")
     monkeypatch.setattr("workers.config._CGROUP_LIMITS", paths)
     assert read_config(None).memory_mb == 512
+
+
+def test_a_door_helper_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("APIARY_DOOR", raising=False)
+    assert read_config(None).door is None
+    monkeypatch.setenv("APIARY_DOOR", "")
+    assert read_config(None).door is None
+    monkeypatch.setenv("APIARY_DOOR", "/run/apiary/door")
+    assert read_config(None).door == Path("/run/apiary/door")
+
+
+def test_where_metrics_are_served_is_an_address_and_a_port(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("APIARY_NODE_METRICS", "0.0.0.0:9464")
+    assert metrics_address(read_config(None).metrics) == MetricsAddress("0.0.0.0", 9464)
+    assert metrics_address("[::1]:0") == MetricsAddress("::1", 0)
+    assert metrics_address("") is None
+
+
+@pytest.mark.parametrize("text", ["9464", "localhost:", "::1:9464", "[a]:1", "h:65536", "h:-1"])
+def test_another_address_is_refused_with_what_is_expected(text: str) -> None:
+    with pytest.raises(ConfigError, match="APIARY_NODE_METRICS: expected address:port"):
+        metrics_address(text)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.scheduler.builders import SWEEP, cell_spec, lease, record
+from workers.contract.budget import Allowance, Spending
 from workers.contract.outcome import Cause, Phase
-from workers.contract.report import Orders, Progress
-from workers.contract.spec import CellSpec, Lease
+from workers.contract.report import Orders, Progress, RunningTry
+from workers.contract.spec import CellSpec, Epoch, Lease
 from workers.contract.trial import Commit, Control, TrialEnd, TrialFunction
 from workers.node import Node
 
@@ -83,7 +84,7 @@ def test_a_lease_runs_and_its_end_is_reported_at_once() -> None:
     async def test() -> None:
         answer = await node(at_once).exchange(orders(lease(CELL), wait_s=5.0))
         assert tries(answer) == ["1-1"]
-        assert answer.running == {}
+        assert answer.running == ()
         assert answer.free_slots == 4
 
     run(test)
@@ -96,8 +97,24 @@ def test_an_answer_without_news_says_what_runs_and_what_is_free() -> None:
         await one.exchange(orders(lease(CELL)))
         trials.controls["1-1"].entered(Phase.DRIVE)
         answer = await one.exchange(orders())
-        assert answer.running == {lease(CELL).attempt: "drive"}
+        assert answer.running == (
+            RunningTry(attempt=lease(CELL).attempt, epoch=Epoch(1, 1), phase="drive"),
+        )
         assert answer.free_slots == 3
+        await one.close(0.0)
+
+    run(test)
+
+
+def test_free_slots_are_what_still_fits_beside_what_runs() -> None:
+    async def test() -> None:
+        trials = Trials()
+        one = node(trials, fits=lambda running: 2 - len(running))
+        answer = await one.exchange(orders(*(lease(CELL, counter) for counter in (1, 2, 3))))
+        assert (trials.begun, answer.free_slots) == (["1-1", "1-2"], 0)
+        trials.end(lease(CELL, 1))
+        await settle()
+        assert (await one.exchange(orders())).free_slots == 1
         await one.close(0.0)
 
     run(test)
@@ -250,7 +267,7 @@ def test_a_lease_of_an_unknown_cell_is_not_taken() -> None:
         one = node(trials)
         stranger = lease(CELL).model_copy(update={"cell": "unknown"})
         answer = await one.exchange(orders(stranger))
-        assert answer.running == {}
+        assert answer.running == ()
         assert trials.begun == []
 
     run(test)
@@ -262,7 +279,7 @@ def test_a_node_that_may_not_work_takes_nothing_and_says_why() -> None:
         why = "disk: 1 MB free"
         one = node(trials, refusal=lambda: why)
         answer = await one.exchange(orders(lease(CELL)))
-        assert (answer.draining, answer.free_slots, answer.running) == (why, 0, {})
+        assert (answer.draining, answer.free_slots, answer.running) == (why, 0, ())
         why = ""
         answer = await one.exchange(orders(lease(CELL)))
         assert answer.free_slots == 3
@@ -315,7 +332,7 @@ def test_closing_asks_trials_to_end_and_waits_for_their_teardown() -> None:
         answer = await one.exchange(orders(lease(CELL, 2)))
         assert [each.cause for each in answer.ended] == [Cause.CANCELLED]
         assert answer.draining
-        assert answer.running == {}
+        assert answer.running == ()
 
     run(test)
 
@@ -342,5 +359,149 @@ def test_two_polls_at_once_are_both_answered() -> None:
         await settle()
         trials.end(lease(CELL))
         assert tries(await first) == tries(await second) == ["1-1"]
+
+    run(test)
+
+
+def test_a_newer_driver_is_told_what_runs_under_which_epoch_and_renews_what_is_valid() -> None:
+    async def test() -> None:
+        clock, trials = Clock(), Trials()
+        one = node(trials, clock=clock)
+        kept, lapsed = lease(CELL, 1, term_s=60.0), lease(CELL, 2, term_s=5.0)
+        await one.exchange(orders(kept, lapsed))
+        clock.now += 30.0
+        answer = await one.exchange(orders(generation=2))
+        assert [each.epoch for each in answer.running] == [(1, 1), (1, 2)]
+        clock.now += 59.0
+        valid = [trials.controls[key].lease_valid() for key in ("1-1", "1-2")]
+        assert valid == [True, False]
+        await one.close(0.0)
+
+    run(test)
+
+
+def test_what_ended_between_two_drivers_is_told_to_the_newer_one_at_once() -> None:
+    async def test() -> None:
+        trials = Trials()
+        one = node(trials)
+        told = await one.exchange(orders(lease(CELL)))
+        trials.end(lease(CELL))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5.0):
+            answer = await one.exchange(orders(generation=2, wait_s=60.0, received=told.number))
+        assert tries(answer) == ["1-1"]
+
+    run(test)
+
+
+def test_a_wrong_wall_clock_is_told_and_measures_nothing() -> None:
+    async def test() -> None:
+        clock, trials = Clock(), Trials()
+        walls = iter((1e9 + 3600.0, 1e9 - 7200.0))
+        one = node(trials, clock=clock, wall=lambda: next(walls))
+        first = await one.exchange(orders(lease(CELL, term_s=60.0)))
+        clock.now += 59.0
+        assert trials.controls["1-1"].lease_valid()
+        second = await one.exchange(orders())
+        clock.now += 59.0
+        assert trials.controls["1-1"].lease_valid()
+        assert (first.clock_s, second.clock_s) == (1e9 + 3600.0, 1e9 - 7200.0)
+        assert (first.held_s, second.held_s) == (0.0, 0.0)
+        await one.close(0.0)
+
+    run(test)
+
+
+def test_the_skew_that_the_driver_measured_stands_on_records() -> None:
+    async def test() -> None:
+        async def breaks(cell: CellSpec, given: Lease, control: Control) -> TrialEnd:
+            raise ValueError("a bug")
+
+        one = node(breaks)
+        answer = await one.exchange(orders(lease(CELL), clock_skew_s=3600.0, wait_s=5.0))
+        assert one.clock_skew_s == 3600.0
+        assert [each.clock_skew_s for each in answer.ended] == [3600.0]
+
+    run(test)
+
+
+def test_a_node_is_idle_from_its_last_trials_end_or_its_drivers_last_word() -> None:
+    async def test() -> None:
+        clock, trials = Clock(), Trials()
+        one = node(trials, clock=clock)
+        await one.exchange(orders(lease(CELL)))
+        clock.now += 500.0
+        assert one.idle_s == 0.0
+        trials.end(lease(CELL))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        clock.now += 20.0
+        assert one.idle_s == 20.0
+        await one.exchange(orders())
+        assert one.idle_s == 0.0
+
+    run(test)
+
+
+def test_a_frozen_node_finds_its_leases_over_however_its_orders_queued_up() -> None:
+    async def test() -> None:
+        clock, trials = Clock(), Trials()
+        one = node(trials, clock=clock)
+        await one.exchange(orders(lease(CELL, term_s=60.0)))
+        clock.now += 61.0  # SIGSTOP: monotonic time goes on
+        answer = await one.exchange(orders())  # sent while it was frozen
+        assert [each.epoch for each in answer.running] == [(1, 1)]
+        assert not trials.controls["1-1"].lease_valid()
+        await one.close(0.0)
+
+    run(test)
+
+
+def test_what_a_node_may_spend_comes_with_orders_and_what_it_spent_goes_back() -> None:
+    async def test() -> None:
+        trials = Trials()
+        one = node(trials)
+        given = lease(CELL)
+        key = f"{given.attempt}/{given.epoch}"
+        lent = Allowance(calls=1)
+        await one.exchange(orders(given, allowance=lent))
+        assert await one.purse.admit(key) is None
+        one.purse.charge(key, Spending(calls=1, cost_usd=0.5))
+        waiting = asyncio.create_task(one.purse.admit(key))
+        # A call that waits for more is news: the driver need not wait for the poll's end.
+        told = await one.exchange(orders(allowance=lent, wait_s=5.0))
+        assert (told.wants, told.ceiling) == (True, lent)
+        assert told.spent == Spending(calls=1, cost_usd=0.5)
+        # And only once for each loan.
+        again = asyncio.create_task(one.exchange(orders(allowance=lent, wait_s=0.2)))
+        await asyncio.sleep(0.05)
+        assert not again.done()
+        await again
+        await one.exchange(orders(allowance=Allowance(calls=2)))
+        assert await waiting is None
+        trials.end(given)
+        await one.close(1.0)
+
+    run(test)
+
+
+def test_a_newer_driver_hears_of_tries_that_no_record_tells_of() -> None:
+    async def test() -> None:
+        trials = Trials()
+        one = node(trials)
+        done, runs = lease(CELL), lease(CELL, 2)
+        runs = runs.model_copy(update={"attempt": "f" * 32})
+        await one.exchange(orders(done, runs))
+        for given in (done, runs):
+            await one.purse.admit(f"{given.attempt}/{given.epoch}")
+        trials.end(done)
+        told = await one.exchange(orders(wait_s=5.0))
+        assert told.spent.calls == 2
+        # Acknowledged: its record is in the store, where a newer driver counts it.
+        await one.exchange(orders(received=told.number))
+        newer = await one.exchange(orders(generation=2))
+        assert (newer.spent.calls, newer.ceiling) == (1, None)
+        trials.end(runs)
+        await one.close(1.0)
 
     run(test)

@@ -9,15 +9,28 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from workers.contract.base import Strict, canonical_json, sha256_hex
 
 NonEmpty = Annotated[str, Field(min_length=1)]
+NAME_CHARS = 500
+
+
+def _shown_name(name: str) -> str:
+    if not name.isprintable() or name != name.strip() or len(name) > NAME_CHARS:
+        raise ValueError(
+            f"expected a name of at most {NAME_CHARS} printable characters, without blanks at "
+            "its ends: it stands in tables, labels and messages"
+        )
+    return name
+
+
+ConditionName = Annotated[NonEmpty, AfterValidator(_shown_name)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-PositiveInt = Annotated[int, Field(gt=0)]
+PositiveInt = Annotated[int, Field(gt=0, le=2**53)]
 PositiveFloat = Annotated[float, Field(gt=0)]
-Price = Annotated[float, Field(ge=0)]
+Price = Annotated[float, Field(ge=0, le=1e9)]
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -137,7 +150,7 @@ class Condition(Strict):
     """One condition manifest."""
 
     schema_version: Literal["1"] = "1"
-    condition: NonEmpty
+    condition: ConditionName
     roster: Annotated[tuple[RosterEntry, ...], Field(min_length=1)]
     prices: dict[str, Prices]
     trial_budget: TrialBudget

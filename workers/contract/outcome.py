@@ -177,6 +177,21 @@ BLAME_OF: dict[Cause, Blame] = {
 """Every cause belongs to exactly one blame."""
 
 
+class ProviderFailure(Strict):
+    """The facts by which a provider is to blame: two figures, either of which suffices."""
+
+    endpoint: str
+    """By its name in the condition."""
+    failures: int
+    """Requests in a row that failed for the provider's reasons, none answered after them."""
+    last_status: int | None
+    """HTTP status of the last of them; null: no answer came."""
+    since_last_s: float
+    """From the last failure to the end of the agent's time."""
+    share: float
+    """Of the agent's time that failures and the back-off between them cover, 0 to 1."""
+
+
 class Outcome(Strict):
     """How a try ended, decided from facts."""
 
@@ -189,10 +204,16 @@ class Outcome(Strict):
     """One sentence for a person: what was attempted, on what, what to look at."""
     evidence_refs: tuple[str, ...] = ()
     """Files of the try that show it, relative to the try's folder."""
+    provider: ProviderFailure | None = None
+    """Of a provider's causes only."""
 
 
 def outcome_of(
-    cause: Cause, phase: Phase, detail: str = "", evidence_refs: tuple[str, ...] = ()
+    cause: Cause,
+    phase: Phase,
+    detail: str = "",
+    evidence_refs: tuple[str, ...] = (),
+    provider: ProviderFailure | None = None,
 ) -> Outcome:
     """The outcome that a cause implies: blame and verdict follow from the table."""
     blame = BLAME_OF[cause]
@@ -203,4 +224,5 @@ def outcome_of(
         phase=phase,
         detail=detail,
         evidence_refs=evidence_refs,
+        provider=provider,
     )

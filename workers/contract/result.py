@@ -7,7 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from workers.contract.base import Strict
-from workers.contract.outcome import Blame, Cause, Phase, Verdict
+from workers.contract.budget import Spending
+from workers.contract.outcome import Blame, Cause, Phase, ProviderFailure, Verdict
+from workers.contract.spec import TimeoutMultipliers
+from workers.contract.task import Freeze
 
 
 class Usage(Strict):
@@ -16,12 +19,22 @@ class Usage(Strict):
     calls: int = 0
     failed_calls: int = 0
     input_tokens: int = 0
+    """As reported, everything included; so are the next four."""
     cached_input_tokens: int = 0
+    """Of the input: read from a cache."""
+    cache_write_tokens: int = 0
+    """Of the input: written to a cache."""
     output_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of the output: thought and not said."""
     cost_usd: float = 0.0
-    """Over the calls whose cost is known."""
+    """By the condition's prices, over the calls whose cost is known."""
+    uncached_cost_usd: float = 0.0
+    """Of the same calls, as if nothing had been read from a cache."""
     unknown_cost_calls: int = 0
     """Calls for which the provider reported no usage: unknown, never zero."""
+    counted: Spending = Spending()
+    """What the sweep's budget counts: calls of unknown cost with an assumption."""
 
 
 class Digests(Strict):
@@ -31,6 +44,8 @@ class Digests(Strict):
     condition: str
     image: str | None = None
     """Docker's image id."""
+    pulled: str | None = None
+    """Of an image that was pulled by its task's reference: ``repository@digest``."""
     evidence: str | None = None
 
 
@@ -53,8 +68,20 @@ class TryRecord(Strict):
     cause: Cause
     detail: str = ""
     evidence_refs: tuple[str, ...] = ()
+    endpoint: str | None = None
+    """The endpoint that kept the agent from answering: where, and only where, ``blame`` is the
+    provider's."""
+    provider: ProviderFailure | None = None
+    """The figures by which that was decided."""
+    probe: bool = False
+    """The try was made to see whether an endpoint is back: if its provider fails once more, that
+    spends none of the attempt's tries."""
     reward: float | None = None
     dimensions: dict[str, float] = Field(default_factory=dict)
+    pass_threshold: float | None = None
+    """The least reward that passed, where that is not 1."""
+    timeout_multipliers: TimeoutMultipliers | None = None
+    """What the task's time limits were multiplied with, where that is not 1."""
     started_at: str
     """RFC 3339, UTC."""
     ended_at: str
@@ -70,6 +97,23 @@ class TryRecord(Strict):
     silences: tuple[float, ...] = ()
     """Seconds from the drive's start at which a silence was noticed."""
     oom_events: int = 0
+    agent_exits: dict[str, int | None] = Field(default_factory=dict)
+    """Exit code, 128 + signal, of each agent that ended by itself; null: it cannot be read."""
+    freeze: Freeze | None = None
+    """How the container was frozen, which may differ from what its task says (``restart`` stands in
+    for ``all``); null: the try did not come that far."""
+    graded_live: bool = False
+    """Something that the agent had started still ran while the container's state was graded."""
+    survivors: tuple[str, ...] = ()
+    """What ran then: pid on the node and command, the first ones; all are in ``freeze.json``."""
+    log_bytes_dropped: dict[str, int] = Field(default_factory=dict)
+    """Logs of which only head and tail are kept: name to the bytes cut out between them."""
+    storage_soft_mb: int | None = None
+    """Where the engine has no quota: the most that the agents' container was seen to hold beside
+    its mounts, in MB. More than the task's ``storage_mb`` ends a try only at twice as much."""
+    clock_skew_s: float | None = None
+    """How far the node's wall clock was ahead of the driver's, hence also ``started_at`` and
+    ``ended_at``; null: by 5 s or less, or not measured. Durations are never affected."""
     traceback: str | None = None
     """Of an unclassified fault only."""
 

@@ -17,6 +17,13 @@ Layer = Literal["regression", "workflow"]
 DEFAULT_ATTEMPTS: dict[str, int] = {"regression": 1, "workflow": 3}
 """k of a layer where nothing else is asked for."""
 
+StateFreeze = Literal["agent", "all", "restart"]
+"""How a container whose state is graded is frozen: the agent's process tree is killed and what
+outlives it is named; everything but the first process is killed; or the container is started
+again, so that nothing of the agent runs."""
+Freeze = Literal["evidence"] | StateFreeze
+"""``evidence``: the container is killed, since what is graded was taken out of it before."""
+
 SLUG_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}(/[a-z0-9][a-z0-9_-]{0,63})*$"
 
 
@@ -27,10 +34,24 @@ class Author(Strict):
     email: str | None = None
 
 
+STATE_ONLY = (
+    ("agent", "user"),
+    ("verifier", "user"),
+    ("environment", "docker_image"),
+    ("environment", "build_timeout_sec"),
+    ("environment", "workdir"),
+    ("environment", "env"),
+    ("solution", "env"),
+)
+"""Fields that only a task may use which is graded by its container's state."""
+
+
 class TaskHead(Strict):
     """``[task]``."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*$")]
+    version: str | None = None
+    """Of the task's package; read without effect: a task is told apart by its digest."""
     description: str = ""
     authors: tuple[Author, ...] = ()
     keywords: tuple[str, ...] = ()
@@ -40,15 +61,33 @@ class TaskMetadata(Strict):
     """``[metadata]``."""
 
     evaluation_layer: Layer
-    difficulty: Literal["easy", "medium", "hard"]
+    difficulty: Literal["easy", "medium", "hard"] | None
     category: NonEmpty
     tags: tuple[str, ...] = ()
+    freeze: StateFreeze | None = None
+    """Of a task that is graded by its container's state; null: ``agent``."""
 
 
 class TimeLimit(Strict):
-    """``[agent]`` and ``[verifier]``; seconds."""
+    """``[agent]``; seconds."""
 
     timeout_sec: Annotated[float, Field(gt=0)]
+    user: str | None = None
+    """Who runs it in the container, by name or number; null: the image's user."""
+
+
+class VerifierLimit(TimeLimit):
+    """``[verifier]``."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables of the tests."""
+
+
+class Solution(Strict):
+    """``[solution]``."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables of ``solution/solve.sh``."""
 
 
 class Environment(Strict):
@@ -58,6 +97,14 @@ class Environment(Strict):
     cpus: Annotated[int, Field(gt=0)] = 1
     memory_mb: Annotated[int, Field(gt=0)] = 1024
     storage_mb: Annotated[int, Field(gt=0)] = 1024
+    docker_image: NonEmpty | None = None
+    """Pulled by this reference in place of a build; null: ``environment/Dockerfile`` is built."""
+    build_timeout_sec: Annotated[float, Field(gt=0)] | None = None
+    """Of the build or the pull; null: as long as the sweep's ``limits.build_s``."""
+    workdir: str | None = None
+    """Where commands begin; null: as the image says."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables of everything in the container."""
 
 
 class TaskConfig(Strict):
@@ -67,8 +114,9 @@ class TaskConfig(Strict):
     task: TaskHead
     metadata: TaskMetadata
     agent: TimeLimit
-    verifier: TimeLimit
+    verifier: VerifierLimit
     environment: Environment
+    solution: Solution = Solution()
 
 
 class DirectoryEntry(Strict):
@@ -182,6 +230,13 @@ class Task(Strict):
     def bare_name(self) -> str:
         """The name without its namespace, as evidence carries it."""
         return self.name.rpartition("/")[2]
+
+    @property
+    def freeze(self) -> Freeze:
+        """How its container is frozen before it is graded."""
+        if self.fixture is not None:
+            return "evidence"
+        return self.config.metadata.freeze or "agent"
 
     @property
     def layer(self) -> Layer:

@@ -28,6 +28,11 @@ class RelayRefusedError(RelayError):
         self.status = status
         self.reason = reason
 
+    @property
+    def is_for_the_time(self) -> bool:
+        """Whether it refused the time on an event or a request (Buzz's own words for both)."""
+        return "timestamp too far from server time" in self.reason
+
 
 class RelayUnreachableError(RelayError):
     """No usable answer came, in any of the attempts or within the deadline.

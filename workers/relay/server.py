@@ -71,6 +71,11 @@ class EmbeddedRelay:
         """The relay's own key, which signs group state."""
         return self._core.state.keypair.pubkey
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether every socket that it was given still accepts connections."""
+        return not self._is_closing and all(server.is_serving() for server, _ in self._listeners)
+
     async def serve(self, sock: socket.socket) -> None:
         """Also serves a listening socket, which is closed by ``close``."""
         loop = asyncio.get_running_loop()

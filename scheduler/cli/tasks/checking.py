@@ -15,12 +15,13 @@ from rich.text import Text
 
 from scheduler.cli.exits import Exit, UsageFault
 from scheduler.cli.options import data_console, human_console, json_option, store_option
-from scheduler.cli.progress import duration, progress
+from scheduler.cli.progress import progress
 from scheduler.cli.tasks.folders import open_dataset, path_option
 from scheduler.plan import BaseImage
 from scheduler.report.names import counted
 from scheduler.report.tables import plain_table
 from scheduler.settings import read_settings
+from scheduler.watch.words import duration
 
 if TYPE_CHECKING:
     from scheduler.dataset.report import DatasetReport, Mark

@@ -67,12 +67,13 @@ def _show(task: Task, facts: dict[str, Any]) -> None:
     environment = task.config.environment
     pinned = {None: "not pinned", True: "pinned", False: "not as pinned"}[facts["pinned"]]
     rows = {
-        "layer": f"{task.layer}, k = {facts['attempts']}, {facts['difficulty']}",
+        "layer": f"{task.layer}, k = {facts['attempts']}, {facts['difficulty'] or 'not rated'}",
         "tags": ", ".join(facts["tags"]),
         "digest": f"{task.digest} ({pinned})",
         "folder": facts["folder"],
         "limits": f"agent {facts['agent_timeout_s']:g} s, tests {facts['verifier_timeout_s']:g} s, "
         f"{environment.cpus} CPU, {environment.memory_mb} MB, network {environment.network_mode}",
+        "graded by": "evidence" if task.fixture else f"its container's state, freeze {task.freeze}",
         **_fixture_rows(task.fixture),
         "dimensions": ", ".join(facts["dimensions"]) or "unknown: it has no proof",
         "proof": f"{facts['accepted']} transcripts accepted, {facts['refused']} refused",

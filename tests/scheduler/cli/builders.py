@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from scheduler.plan import Plan
+from scheduler.retry import DeadRetry
 from scheduler.stop import StopSignal
 from scheduler.view import ConditionView, Observer, SweepEnd, SweepView
 from tests.scheduler.manifest.builders import write_world
@@ -50,6 +51,8 @@ class FakeDriver:
     state: Any = "settled"
     idle: bool = False
     calls: list[dict[str, Any]] = field(default_factory=list)
+    retries: list[DeadRetry | None] = field(default_factory=list)
+    """What each call was told to do with dead attempts."""
     during: Callable[[StopSignal, Observer], None] = lambda stop, observer: None
 
     def __call__(
@@ -61,10 +64,15 @@ class FakeDriver:
         ray_address: str | None,
         observer: Observer,
         stop: StopSignal,
+        retry: DeadRetry | None = None,
+        before_nodes: Callable[[], None] = lambda: None,
+        **others: Any,
     ) -> SweepEnd:
         if self.idle:
             return SweepEnd(plan.sweep, "settled", f"nothing is open in {plan.sweep}", idle=True)
+        before_nodes()
         self.calls.append({"plan": plan, "n_concurrent": n_concurrent, "ray_address": ray_address})
+        self.retries.append(retry)
         store = open_store(store_url)
         observer.moved(view_of(plan.sweep, waiting=len(plan.attempts)))
         for place, planned in enumerate(plan.attempts):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -16,6 +17,7 @@ from scheduler.cli.progress import (
     pace,
     progress,
 )
+from scheduler.view import Standing
 from tests.scheduler.cli.builders import view_of
 from tests.scheduler.report.builders import record
 from workers.contract.outcome import Cause
@@ -124,3 +126,12 @@ def test_a_finished_sweep_has_no_eta_and_an_unknown_one_is_said_to_be() -> None:
 )
 def test_durations_are_written_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_moment_for_machines_does_not_grow_with_the_number_of_cells() -> None:
+    stream = io.StringIO()
+    standing = Standing("one", "a-task", "workflow", "leased", "", "", "")
+    JsonProgress(stream).moved(replace(view_of("s", running=2), standings={standing: 2}))
+    told = json.loads(stream.getvalue())
+    assert "standings" not in told
+    assert told["conditions"][0]["running"] == 2

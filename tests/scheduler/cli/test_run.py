@@ -168,3 +168,65 @@ def test_resume_of_a_settled_sweep_says_so_and_writes_its_report_again(
 def test_resume_of_nothing_is_usage(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["resume"]) == Exit.USAGE
     assert "there is no sweep in this store yet" in capsys.readouterr().err
+
+
+def test_a_budget_stop_has_a_code_of_its_own_and_says_how_to_go_on(
+    world: World, driver: FakeDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver.state, driver.outcomes = "budget", lambda _: ()
+    assert run_cli(["run", str(world.sweep)]) == Exit.BUDGET
+    shown = capsys.readouterr().err
+    assert "the sweep's budget is spent" in shown
+    assert f"apiary resume {driver.calls[0]['plan'].sweep} --budget-usd N" in shown
+
+
+def test_a_raised_budget_is_kept_for_the_next_resume(world: World, driver: FakeDriver) -> None:
+    driver.state, driver.outcomes = "budget", lambda _: ()
+    run_cli(["run", str(world.sweep)])
+    run_cli(["resume", "latest", "--budget-usd", "2.5", "--budget-calls", "9"])
+    run_cli(["resume", "latest", "--budget-calls", "10", "--budget-output-tokens", "7"])
+    run_cli(["resume", "latest"])
+    budgets = [call["plan"].budget for call in driver.calls]
+    assert [(each.max_cost_usd, each.max_calls) for each in budgets] == [
+        (None, None),
+        (2.5, 9),
+        (2.5, 10),
+        (2.5, 10),
+    ]
+    assert budgets[3].max_output_tokens == 7
+    assert [call["plan"].number for call in driver.calls] == [1, 2, 3, 3]
+
+
+def live(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world's endpoints need a key that is not there."""
+    text = '{"scripted-one": {"provider": "openai", "api_key_env": "ONE_KEY"}, '
+    text += '"scripted-two": {"provider": "scripted"}}'
+    (world.root / "live.json").write_text(text)
+    monkeypatch.delenv("ONE_KEY", raising=False)
+    monkeypatch.delenv("ONE_KEY_FILE", raising=False)
+
+
+def test_keys_are_needed_here_only_where_trials_run_here(
+    world: World,
+    driver: FakeDriver,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    live(world, monkeypatch)
+    said = ["run", str(world.sweep), "--endpoint-config", "live.json"]
+    assert run_cli(said) == Exit.USAGE
+    assert "ONE_KEY must hold the key" in capsys.readouterr().err
+    assert run_cli([*said, "--ray-address", "head:6379"]) == Exit.DONE
+    assert "! live.json:1" in capsys.readouterr().err
+    assert run_cli(["resume", "latest"]) == Exit.USAGE
+    assert "ONE_KEY must hold its key" in capsys.readouterr().err
+    assert run_cli(["resume", "latest", "--ray-address", "head:6379"]) == Exit.DONE
+    assert "ONE_KEY must hold its key" in capsys.readouterr().err
+    driver.idle = True
+    assert run_cli(["resume", "latest"]) == Exit.DONE
+    assert "ONE_KEY" not in capsys.readouterr().err
+    driver.idle = False
+    (world.root / "key").write_text("k\n")
+    monkeypatch.setenv("ONE_KEY_FILE", str(world.root / "key"))
+    assert run_cli(["resume", "latest"]) == Exit.DONE
+    assert run_cli(said) == Exit.DONE

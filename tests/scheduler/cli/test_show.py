@@ -38,7 +38,7 @@ def test_it_reads_like_a_conversation(attempt: str, capsys: pytest.CaptureFixtur
     for expected in (
         "alpha × one #0  fail  model: wrong",
         "try 1-2 (counts) on n1",
-        "3 model calls (0 failed), 120 tokens in, 30 out, $0.0125",
+        "3 model calls (0 failed), 120 tokens in (0 cached), 30 out (0 reasoning), $0.0125",
         "Ada Lovelace  user, 00:00:01  notifies @solo-1  [task]\nWhat is 2 + 2?",
         "    ↳ solo-1  orchestrator, 00:00:05  notifies @Ada Lovelace  [completion]\n    It is 4.",
         "✗ reply_to_thread 0\n✓ answer_correct 1",

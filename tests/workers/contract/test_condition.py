@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.contract.base import sha256_hex
+from workers.contract.base import FormatError, sha256_hex
 from workers.contract.condition import Condition
 
 PERSONA = "972950f0e2bfb9bf540c98e70e075479ab80cd596cb5ad405dad0cafdc60840b"
@@ -371,3 +371,11 @@ def test_agents_and_endpoints() -> None:
         "worker-3",
     ]
     assert condition.endpoints == ("e",)
+
+
+@pytest.mark.parametrize("name", ["", " ", " a", "a\n", "a\x00b", "a\u202eb", "x" * 501])
+def test_a_name_that_no_table_could_show_is_refused(name: str) -> None:
+    condition = json.loads(read(FULL).to_json())
+    assert Condition.from_json(json.dumps({**condition, "condition": "ünï [x]"}), "c")
+    with pytest.raises(FormatError, match=r"c: condition: "):
+        Condition.from_json(json.dumps({**condition, "condition": name}), "c")

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.contract.spec import Epoch, Lease, attempt_id, cell_id
+from tests.scheduler.builders import cell_spec
+from workers.contract.spec import CellSpec, Epoch, Lease, attempt_id, cell_id
+from workers.contract.task import Fixture
 
 C, T = "c" * 64, "d" * 64
 
@@ -46,3 +48,22 @@ def test_a_lease_survives_its_wire_form() -> None:
     again = Lease.from_json(lease.to_json(), "lease")
     assert again == lease
     assert isinstance(again.epoch, Epoch)
+
+
+def test_who_plays_a_cell_in_place_of_a_model() -> None:
+    state = cell_spec()
+    with_fixture = state.task.model_copy(update={"fixture": Fixture()})
+    judged = state.model_copy(update={"task": with_fixture})
+
+    def canary(cell: CellSpec, kind: str) -> CellSpec:
+        return cell.model_copy(update={"canary": kind})
+
+    assert [state.played(agent) for agent in ("reference", "oracle", "nop")] == [
+        None, "oracle", "nop"
+    ]  # fmt: skip
+    assert canary(state, "oracle").played("reference") == "oracle"
+    assert canary(state, "nop").played("reference") == "nop"
+    assert canary(state, "nop").played("oracle") == "nop"
+    # What is graded by a relay's evidence needs somebody on the relay, be it a silent one.
+    assert canary(judged, "nop").played("reference") is None
+    assert canary(state, "solver").played("oracle") is None

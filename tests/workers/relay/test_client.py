@@ -56,6 +56,34 @@ def at_a_place(tmp_path: Path, scenario: Callable[[Place], Awaitable[None]]) -> 
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("ahead_s", [0, 3600])
+def test_a_relay_of_another_time_says_so(tmp_path: Path, ahead_s: int) -> None:
+    async def run() -> None:
+        owner = Keypair.generate()
+        relay = EmbeddedRelay(owner_pubkey=owner.pubkey, clock=lambda: time.time() + ahead_s)
+        await relay.serve_unix(tmp_path / "relay.sock")
+        try:
+            async with Place(owner, relay, tmp_path / "relay.sock").client(owner) as client:
+                with pytest.raises(RelayRefusedError) as caught:
+                    await client.add_member("none", owner.pubkey)
+                assert caught.value.is_for_the_time is (ahead_s > 0)
+        finally:
+            await relay.close()
+
+    asyncio.run(run())
+
+
+def test_a_relay_serves_until_any_of_its_sockets_is_closed(tmp_path: Path) -> None:
+    async def run() -> None:
+        relay = EmbeddedRelay(owner_pubkey=Keypair.generate().pubkey)
+        await relay.serve_unix(tmp_path / "relay.sock")
+        assert relay.is_serving
+        await relay.close()
+        assert not relay.is_serving
+
+    asyncio.run(run())
+
+
 def test_a_channel_from_its_creation_to_its_archive(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         user, agent = place.user.keypair.pubkey, place.agent.keypair.pubkey

@@ -1,0 +1,110 @@
+"""``apiary logs``: what happened in a sweep, as its driver and nodes tell it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import click
+from rich.text import Text
+
+from scheduler.claim_format import at_work
+from scheduler.cli.exits import Exit, UsageFault
+from scheduler.cli.names import find_sweep
+from scheduler.cli.options import (
+    data_console,
+    human_console,
+    json_option,
+    opened,
+    store_option,
+    sweep_argument,
+)
+from scheduler.journal_reading import JournalReader, Wanted, following
+from scheduler.report.transcript import visible
+from workers.contract.journal import JournalLine
+from workers.contract.result import try_prefix
+from workers.journal import text_of
+from workers.storage.interface import Store
+
+PAUSE_S = 3.0
+"""Between two looks for new segments, which come every ten seconds."""
+_STYLES = {"warning": "yellow", "error": "bold red", "debug": "dim"}
+_CLOCK = "the clock of "
+
+
+@click.command("logs")
+@sweep_argument
+@click.option("--attempt", metavar="ID", help="Only of one attempt: its id or its first digits.")
+@click.option("--node", metavar="NAME", help="Only of one node.")
+@click.option("--follow", "-f", is_flag=True, help="Go on as long as a driver is at work.")
+@store_option
+@json_option
+def command(
+    sweep: str,
+    attempt: str | None,
+    node: str | None,
+    follow: bool,
+    store_url: str | None,
+    as_json: bool,
+) -> int:
+    """Show what happened in a sweep, as driver and nodes told it.
+
+    SWEEP is an id, a unique prefix of one, or `latest`. Lines of several machines stand in the
+    order of their clocks. Of one attempt, the files with its agents' own logs are named as well.
+    """
+    if attempt is not None and not re.fullmatch(r"[0-9a-f]{2,32}", attempt):
+        raise UsageFault(f"{attempt!r} is no attempt: write 2 to 32 hex digits of its id")
+    store = opened(store_url)
+    name = find_sweep(store, sweep)
+    reader = JournalReader(store, name, Wanted(attempt or "", node or ""))
+    lines = reader.lines() if not follow else _followed(store, name, reader)
+    attempts: set[str] = set()
+    skews: set[str] = set()
+    with suppress(KeyboardInterrupt):
+        for line in lines:
+            if attempt is not None:
+                attempts.add(line.attempt)
+            if line.event == "note" and line.text.startswith(_CLOCK):
+                skews.add(line.text)
+            _print(line, as_json)
+    if attempt is not None and len(attempts) > 1:
+        several = ", ".join(sorted(each[:12] for each in attempts))
+        _say(f"! {attempt!r} may be any of {several}: write more of it for one alone")
+    for each in sorted(attempts):
+        _name_logs(store, name, each, as_json)
+    for text in sorted(skews):
+        _say(f"! {text}: its lines stand where that clock puts them")
+    if reader.unread:
+        _say(f"! {reader.unread} lines are of another version's format")
+    return Exit.DONE
+
+
+def _followed(store: Store, sweep: str, reader: JournalReader) -> Iterator[JournalLine]:
+    return following(reader, lambda: at_work(store, sweep) is None, lambda: time.sleep(PAUSE_S))
+
+
+def _print(line: JournalLine, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(f"{line.to_line()}\n")
+        sys.stdout.flush()
+    else:
+        data_console().print(
+            Text(visible(text_of(line)), style=_STYLES.get(line.level, "")), soft_wrap=True
+        )
+
+
+def _name_logs(store: Store, sweep: str, attempt: str, as_json: bool) -> None:
+    """Says where an attempt's own logs are."""
+    if as_json:
+        return
+    prefix = try_prefix(sweep, attempt, "")
+    for key in store.keys(prefix):
+        if "/logs/" in key.removeprefix(prefix):
+            _say(f"log: {visible(store.url.removeprefix('file://'))}/{visible(key)}")
+
+
+def _say(text: str) -> None:
+    human_console().print(text, markup=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""A sweep's results in the formats of other harnesses."""

@@ -1,0 +1,4 @@
+#!/bin/bash -e
+echo done > /app/done.txt
+false
+rm /app/done.txt

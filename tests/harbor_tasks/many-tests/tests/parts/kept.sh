@@ -1,0 +1,1 @@
+grep -q kept /data/kept.txt && [ "$LOG" = /data/log.txt ]

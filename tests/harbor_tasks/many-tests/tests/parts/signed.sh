@@ -1,0 +1,1 @@
+grep -q solution /app/report.json

@@ -1,0 +1,4 @@
+#!/bin/bash
+set -e
+echo welcome > /etc/motd
+chown nobody /etc/motd

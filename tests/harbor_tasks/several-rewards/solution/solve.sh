@@ -1,0 +1,3 @@
+#!/bin/bash
+cd /app
+sort -n numbers.txt > sorted && cat sorted > numbers.txt

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from scheduler.report.distributions import normal_quantile
 from scheduler.report.intervals import wilson
-from scheduler.series.sequential import Count, Run, limit_of, loudest
+from scheduler.series.sequential import WINDOWS, Count, Run, limit_of, loudest
 
 RUNS_A_YEAR = 52
 FALSE_ALARMS_A_YEAR = 0.05
@@ -102,6 +104,25 @@ def years_with_an_alarm(tasks: int, kind: Kind, *, count: int, seed: int, attemp
     return sum(_first_alarm(year, limit) > 0 for year in years)
 
 
+def alarms_of_many_attempts(count: int, seed: int) -> int:
+    """Years with an alarm where each run's mean is normal: the limit of many attempts."""
+    source = random.Random(seed)
+    z = normal_quantile(limit_of(FALSE_ALARMS_A_YEAR, RUNS_A_YEAR, 1))
+    alarms = 0
+    for _ in range(count):
+        sums = [0.0]
+        for _ in range(RUNS_A_YEAR):
+            sums.append(sums[-1] + source.gauss(0.0, 1.0))
+        alarms += any(
+            (sums[n] - sums[n - w]) / w - sums[n - w] / (n - w)
+            <= z * math.sqrt(1 / w + 1 / (n - w))
+            for n in range(2, RUNS_A_YEAR + 1)
+            for w in WINDOWS
+            if w < n
+        )
+    return alarms
+
+
 def _year(source: random.Random, kind: Kind, tasks: int, attempts: int) -> list[Run]:
     rates = kind.draw(source, tasks)
     return [_run(source, rates, attempts) for _ in range(RUNS_A_YEAR)]
@@ -155,6 +176,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--history", type=int, nargs="*", default=[8, 26])
     parser.add_argument("--years", type=int, help="only years without a change, so many of a kind")
     given = parser.parse_args(arguments)
+    if given.years and not given.tasks:
+        sys.stdout.write(f"{alarms_of_many_attempts(given.years, given.seed) / given.years:.1%}\n")
+        return
     if given.years:
         for tasks, kind in itertools.product(given.tasks, KINDS):
             alarms = years_with_an_alarm(tasks, kind, count=given.years, seed=given.seed)

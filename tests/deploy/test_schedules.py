@@ -58,7 +58,8 @@ def test_every_command_in_them_can_be_given(place: Path) -> None:
         container = yaml.safe_load(text)["spec"]["jobTemplate"]["spec"]["template"]["spec"][
             "containers"
         ][0]
-        lines = [[*container["command"], *container["args"]]]
+        assert container["command"] == ["sh", "-c"]
+        lines = [container["args"][0].partition("exec ")[2].split()]
     else:
         lines = [found.split() for found in re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)]
     for _, group, name, *words in lines:

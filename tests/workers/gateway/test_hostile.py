@@ -63,6 +63,7 @@ def test_a_stream_that_does_not_say_that_it_is_one(tmp_path: Path, kind: str) ->
         ("gzip", gzip.compress(b"x" * 1000)[:-9]),
         ("nonsense", json.dumps(COMPLETION).encode()),
     ],
+    ids=["whole", "none", "broken off", "unknown"],  # a packed text holds the time
 )
 def test_a_compressed_answer_is_searched_for_the_key(
     tmp_path: Path, encoding: str, packed: bytes

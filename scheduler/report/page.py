@@ -6,15 +6,15 @@ comes from a run is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from scheduler.lock import Lock, lock_key, read_locks
 from scheduler.report.charts import HEIGHT, WIDTH, cost_points, curves, failure_bars
 from scheduler.report.comparison_format import Comparison
 from scheduler.report.names import counted, short_name
-from scheduler.report.results import AttemptResults, CellResults, SweepResults
+from scheduler.report.results import SweepResults
+from scheduler.report.rows import rows_of
 from scheduler.report.summary import CellScore, Summary
 from scheduler.report.tables import dollars_text, interval_text, rate_text
 from scheduler.report.times import phase_times, timeline
@@ -30,25 +30,6 @@ MAX_CAUSES = 200
 
 SHOWN_K = 5
 """Values of k in the table, the first and the last among them; the picture has all."""
-
-
-@dataclass(frozen=True)
-class AttemptRow:
-    """One line of the page's list of attempts."""
-
-    attempt: str
-    task: str
-    condition: str
-    index: int
-    verdict: str
-    """``pass``, ``fail``, ``invalid`` or ``open``."""
-    blame: str
-    cause: str
-    detail: str
-    lost: str
-    """Dimensions below 1."""
-    tries: int
-    seconds: float
 
 
 def report_keys(sweep: str) -> tuple[str, str]:
@@ -96,7 +77,7 @@ def render(
         "counted": counted,
         "dollars": dollars_text,
     }
-    rows = sorted(_rows(results), key=lambda row: row.verdict == "pass")
+    rows = sorted(rows_of(results), key=lambda row: row.verdict == "pass")
     shown_curves, most_k = curves(summary)
     costs, most_cost = cost_points(summary)
     return Templates("scheduler.report", filters).render(
@@ -139,28 +120,3 @@ def layers(summary: Summary) -> dict[str, dict[str, dict[str, CellScore]]]:
 def shown_ks(most: int) -> list[int]:
     """The values of k that the table names: powers of two, and the largest."""
     return sorted({*(2**n for n in range(SHOWN_K - 1) if 2**n <= most), most}) if most else [1]
-
-
-def _rows(results: SweepResults) -> Iterator[AttemptRow]:
-    for cell in results.cells:
-        for attempt in cell.attempts:
-            yield _row(cell, attempt)
-
-
-def _row(cell: CellResults, attempt: AttemptResults) -> AttemptRow:
-    record = attempt.last
-    return AttemptRow(
-        attempt=attempt.attempt,
-        task=cell.task,
-        condition=cell.condition,
-        index=attempt.index,
-        verdict="open" if attempt.open or record is None else record.verdict.value,
-        blame=record.blame.value if record else "",
-        cause=record.cause.value if record else "",
-        detail=record.detail if record else "",
-        lost=", ".join(name for name, value in record.dimensions.items() if value < 1)
-        if record
-        else "",
-        tries=len(attempt.tries),
-        seconds=sum(record.phase_seconds.values()) if record else 0.0,
-    )

@@ -11,11 +11,12 @@ from typing import Any
 from scheduler.report.comparison import compare as compared
 from scheduler.report.names import counted, short_name
 from scheduler.report.page import layers
+from scheduler.report.rows import VERDICTS
 from scheduler.report.summary import CauseCount, Summary
 from scheduler.report.tables import interval_text, rate_text
 from scheduler.report.transcript import Line, transcript, visible
 from scheduler.serve.library import SWEEPS_AT_ONCE, AttemptPage, Library, SweepPage, SweepRow
-from scheduler.serve.selection import ROWS, VERDICTS, Selection, causes
+from scheduler.serve.selection import ROWS, Selection, causes
 from scheduler.templates import Templates
 from workers.contract.outcome import Phase
 from workers.contract.result import TryRecord

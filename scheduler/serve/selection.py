@@ -7,33 +7,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 from urllib.parse import urlencode
 
-from scheduler.report.results import AttemptResults, CellResults, SweepResults
+from scheduler.report.results import SweepResults
+from scheduler.report.rows import VERDICTS, Row, rows_of
 
 ROWS = 100
 """Attempts on one page."""
-
-VERDICTS = ("pass", "fail", "invalid", "open")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One attempt in the list."""
-
-    attempt: str
-    task: str
-    condition: str
-    index: int
-    verdict: str
-    """One of ``VERDICTS``."""
-    blame: str
-    cause: str
-    detail: str
-    lost: tuple[str, ...]
-    """Dimensions below 1."""
-    tries: int
-    seconds: float
-    cost_usd: float
-    ended_at: str
 
 
 @dataclass(frozen=True)
@@ -70,12 +48,7 @@ class Selection:
 
     def rows(self, results: SweepResults) -> list[Row]:
         """All attempts that are wished for: what is no pass first, then in the sweep's order."""
-        found = [
-            row
-            for cell in results.cells
-            for attempt in cell.attempts
-            if self._wants(row := _row(cell, attempt))
-        ]
+        found = filter(self._wants, rows_of(results))
         return sorted(found, key=lambda row: VERDICTS[::-1].index(row.verdict))
 
     def page(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -102,27 +75,3 @@ def _causes(results: SweepResults) -> Iterator[str]:
         for attempt in cell.attempts:
             if attempt.last is not None:
                 yield attempt.last.cause.value
-
-
-def _row(cell: CellResults, attempt: AttemptResults) -> Row:
-    record = attempt.last
-    if record is None:
-        return Row(
-            attempt.attempt, cell.task, cell.condition, attempt.index, "open", "", "", "", (), 0,
-            0.0, 0.0, "",
-        )  # fmt: skip
-    return Row(
-        attempt=attempt.attempt,
-        task=cell.task,
-        condition=cell.condition,
-        index=attempt.index,
-        verdict="open" if attempt.open else record.verdict.value,
-        blame=record.blame.value,
-        cause=record.cause.value,
-        detail=record.detail,
-        lost=tuple(name for name, value in record.dimensions.items() if value < 1),
-        tries=len(attempt.tries),
-        seconds=sum(record.phase_seconds.values()),
-        cost_usd=sum(each.usage.cost_usd for each in attempt.tries),
-        ended_at=record.ended_at,
-    )

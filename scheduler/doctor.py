@@ -12,6 +12,7 @@ import re
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -260,14 +261,23 @@ def _create_twice(store: Store) -> str:
     """What is wrong with the store's conditional create; empty if nothing."""
     key = f"doctor/{secrets.token_hex(8)}"
     try:
-        if not store.create(key, b"first"):
-            return "the first create of a new key was refused"
-        if store.create(key, b"second"):
-            return "a second create of the same key was accepted"
-        if store.get(key) != b"first":
-            return "what was written is not what is read"
-    finally:
-        store.delete(key)
+        problem = _problem_at(store, key)
+    except StoreError:
+        # What failed first is to be told, not that nothing can be tidied up either.
+        with suppress(StoreError):
+            store.delete(key)
+        raise
+    store.delete(key)
+    return problem
+
+
+def _problem_at(store: Store, key: str) -> str:
+    if not store.create(key, b"first"):
+        return "the first create of a new key was refused"
+    if store.create(key, b"second"):
+        return "a second create of the same key was accepted"
+    if store.get(key) != b"first":
+        return "what was written is not what is read"
     return ""
 
 
@@ -287,12 +297,17 @@ def endpoint_findings(given: Sequence[Path], environment: Mapping[str, str]) -> 
         variables = {name for each in endpoints.values() for name in each.secret_names}
         missing = sorted(name for name in variables if key_problem(name, "a key", environment))
         if missing:
+            users = sorted(
+                name
+                for name, each in endpoints.items()
+                if not set(missing).isdisjoint(each.secret_names)
+            )
             findings.append(
                 Finding(
                     subject,
                     "fail" if given else "warn",
                     f"not set: {', '.join(missing)}",
-                    f"export {missing[0]} before a sweep that uses {', '.join(sorted(endpoints))}",
+                    f"export {' and '.join(missing)} before a sweep that uses {', '.join(users)}",
                 )
             )
         else:

@@ -58,6 +58,19 @@ class LazyGroup(click.Group):
             raise TypeError(f"scheduler.cli.{cmd_name}.command is no command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command by its name; of a slip, the name that was probably meant is told."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            # Here because a right name needs no search.
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. (Did you mean {near[0]!r}?)")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without loading them."""
         with formatter.section("Commands"):
@@ -104,7 +117,7 @@ def main() -> None:
 
 def _fail(error: BaseException) -> Exit:
     # Here because the table knows every part of Apiary, and help should need none of them.
-    from scheduler.cli.failures import exit_of
+    from scheduler.cli.failures import advice_on, exit_of
 
     code = exit_of(error)
     if code is Exit.BUG:
@@ -113,4 +126,6 @@ def _fail(error: BaseException) -> Exit:
     elif str(error):
         for line in str(error).splitlines():
             click.echo(f"✗ {line}", err=True)
+        if advice := advice_on(error):
+            click.echo(advice, err=True)
     return code

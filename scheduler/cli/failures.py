@@ -8,7 +8,7 @@ from scheduler.errors import DriverError, IllegalMoveError
 from scheduler.lock import LockError
 from scheduler.manifest.faults import ManifestError
 from scheduler.report.sides import NotComparableError
-from workers.container.interface import ContainerError
+from workers.container.interface import ContainerError, NoEngineError
 from workers.contract.base import FormatError
 from workers.exposition import MetricsAddressError
 from workers.storage.interface import StoreError
@@ -35,3 +35,10 @@ _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
 def exit_of(error: BaseException) -> Exit:
     """The exit code that an error leads to."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), Exit.BUG)
+
+
+def advice_on(error: BaseException) -> str:
+    """Where to look next, for an error whose own words do not say so; else empty."""
+    if isinstance(error, NoEngineError):
+        return "`apiary doctor` says what this machine needs"
+    return ""

@@ -49,7 +49,9 @@ class Margin(click.ParamType):  # type: ignore[type-arg]  # generic in its stub 
             self.fail(f"{value!r}: write percentage points as 5pp, or a difference as 0.05")
         margin = float(match[1]) / (100 if match[2] else 1)
         if not (math.isfinite(margin) and 0 < margin < 1):
-            self.fail(f"{value!r}: a margin is above 0 and below 100pp")
+            points = not match[2] and 1 <= margin < 100
+            meant = f"; did you mean {match[1]}pp?" if points else ""
+            self.fail(f"{value!r}: a margin is above 0 and below 100pp, or 1 without pp{meant}")
         return margin
 
 
@@ -62,7 +64,7 @@ class Margin(click.ParamType):  # type: ignore[type-arg]  # generic in its stub 
     default="5pp",
     show_default=True,
     metavar="POINTS",
-    help="How far the workflow rate may fall.",
+    help="How far the workflow rate may fall: 5pp, or 0.05.",
 )
 @click.option(
     "--scope",

@@ -23,6 +23,7 @@ from scheduler.cli.options import (
     sweep_argument,
 )
 from scheduler.journal_reading import JournalReader, Wanted, following
+from scheduler.report.names import place_of
 from scheduler.report.transcript import visible
 from workers.contract.journal import JournalLine
 from workers.contract.result import try_prefix
@@ -62,14 +63,20 @@ def command(
     reader = JournalReader(store, name, Wanted(attempt or "", node or ""))
     lines = reader.lines() if not follow else _followed(store, name, reader)
     attempts: set[str] = set()
+    any_line = False
     skews: set[str] = set()
     with suppress(KeyboardInterrupt):
         for line in lines:
+            any_line = True
             if attempt is not None:
                 attempts.add(line.attempt)
             if line.event == "note" and line.text.startswith(_CLOCK):
                 skews.add(line.text)
             _print(line, as_json)
+    if not any_line:
+        asked = f" of node {node!r}" if node else ""
+        asked += f" of attempt {attempt!r}" if attempt else ""
+        _say(f"the logs of {name} have no line{asked}")
     if attempt is not None and len(attempts) > 1:
         several = ", ".join(sorted(each[:12] for each in attempts))
         _say(f"! {attempt!r} may be any of {several}: write more of it for one alone")
@@ -103,7 +110,7 @@ def _name_logs(store: Store, sweep: str, attempt: str, as_json: bool) -> None:
     prefix = try_prefix(sweep, attempt, "")
     for key in store.keys(prefix):
         if "/logs/" in key.removeprefix(prefix):
-            _say(f"log: {visible(store.url.removeprefix('file://'))}/{visible(key)}")
+            _say(f"log: {visible(place_of(store.url, key))}")
 
 
 def _say(text: str) -> None:

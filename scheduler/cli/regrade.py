@@ -26,7 +26,7 @@ from scheduler.cli.options import (
 from scheduler.cli.tasks.folders import Dataset, open_dataset, path_option
 from scheduler.lock import Lock, read_locks
 from scheduler.report.collect import collect_under
-from scheduler.report.names import counted, short_name
+from scheduler.report.names import counted, place_of, short_name
 from scheduler.report.results import SweepResults
 from scheduler.report.tables import plain_table, titled
 
@@ -74,7 +74,7 @@ def command(
     else:
         console = data_console()
         show_regrade(made, console)
-        console.print(f"kept: {key}", markup=False, soft_wrap=True)
+        console.print(f"kept: {place_of(store.url, key)}", markup=False, soft_wrap=True)
     return Exit.DONE if made.regraded else Exit.INCONCLUSIVE
 
 

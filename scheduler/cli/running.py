@@ -16,6 +16,7 @@ from scheduler.cli.options import MetricsOptions, data_console, human_console
 from scheduler.cli.progress import JsonProgress, progress
 from scheduler.cli.prometheus import watched_by_prometheus
 from scheduler.driver import run_sweep
+from scheduler.errors import ClusterError
 from scheduler.growth import Growth, check_base
 from scheduler.lock import lock_numbers, write_lock
 from scheduler.metrics import SweepMetrics, metrics_key
@@ -214,18 +215,21 @@ def metrics_of(plan: Plan) -> SweepMetrics:
 
 @contextmanager
 def telling_how_to_go_on(sweep: str) -> Iterator[list[str]]:
-    """What the store refuses of a sweep that has begun says what to do about it.
+    """What fails of a sweep that has begun says what to do about it.
 
     Gives a list for what is to be told before that: why the sweep had ended, if it had.
 
     Raises:
-        StoreError: what was raised, and the command that goes on.
+        StoreError, ClusterError: what was raised, and the command that goes on.
     """
     before: list[str] = []
     try:
         yield before
     except StoreError as error:
         hint = f"once the store answers again: apiary resume {sweep}"
+        raise type(error)("\n".join([*before, str(error), hint])) from error
+    except ClusterError as error:
+        hint = f"once that is mended: apiary resume {sweep}"
         raise type(error)("\n".join([*before, str(error), hint])) from error
 
 

@@ -66,7 +66,7 @@ def command() -> None:
 @store_option
 @json_option
 def list_schedules(schedules: tuple[Path, ...], store_url: str | None, as_json: bool) -> int:
-    """Show every series: when it runs next, and what its last run came to."""
+    """Show when each series runs next, and what its last run came to."""
     found, store, now = load_schedules(schedules), opened(store_url), _now()
     rows = [_row(each, store, now) for each in found]
     if as_json:
@@ -83,7 +83,14 @@ def list_schedules(schedules: tuple[Path, ...], store_url: str | None, as_json: 
 
 @command.command("next")
 @_files
-@click.option("-n", "--count", default=5, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "-n",
+    "--count",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="So many due times of each series.",
+)
 @json_option
 def next_times(schedules: tuple[Path, ...], count: int, as_json: bool) -> int:
     """Show the next due times of every series, and when their runs start."""
@@ -110,7 +117,8 @@ def tick(
     """Run what is due, once, and exit.
 
     For cron, systemd timers and Kubernetes; every few minutes is often enough. The exit code is
-    that of the worst run: 3 for a regression, 5 for an outage, 4 where nothing can be told.
+    that of the worst run: 5 for an outage, 3 for a regression, 6 for a spent budget, 4 where
+    nothing can be told.
     """
     done: list[Done] = []
     with _runner(schedules, ray_address, store_url, as_json, done.append) as (runner, stop):
@@ -137,7 +145,13 @@ def tick(
     metavar="PORT",
     help="Serve the series' metrics to Prometheus; 0 takes a free port.",
 )
-@click.option("--metrics-address", default="127.0.0.1", show_default=True, metavar="ADDRESS")
+@click.option(
+    "--metrics-address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The interface that metrics are served on.",
+)
 @store_option
 @json_option
 def serve(

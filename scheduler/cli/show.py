@@ -14,7 +14,7 @@ from scheduler.cli.exits import Exit, UsageFault
 from scheduler.cli.names import find_attempt
 from scheduler.cli.options import data_console, json_option, opened, store_option
 from scheduler.report.attempt import AttemptFiles, read_attempt, read_evidence
-from scheduler.report.names import short_name
+from scheduler.report.names import place_of, short_name
 from scheduler.report.transcript import Line, transcript, visible
 from workers.contract.evidence import Evidence
 from workers.contract.outcome import Phase
@@ -188,9 +188,7 @@ def _show_tries(console: Console, found: AttemptFiles, chosen: str | None) -> No
 def _show_files(console: Console, found: AttemptFiles, chosen: str, store_url: str) -> None:
     prefix = try_prefix(found.sweep, found.attempt, chosen)
     _rule(console, "files")
-    console.print(
-        Text(f"{store_url.removeprefix('file://')}/{prefix}/", style="dim"), soft_wrap=True
-    )
+    console.print(Text(f"{place_of(store_url, prefix)}/", style="dim"), soft_wrap=True)
     for name in found.files.get(chosen, ()):
         console.print(Text(f"  {visible(name)}"), soft_wrap=True)
 

@@ -60,9 +60,9 @@ def read_bytes(path: Path) -> bytes:
             raise _error(path, f"larger than {MAX_FILE_BYTES} bytes")
         return path.read_bytes()
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        message = "there is no such file" if missing else f"cannot be read: {error.strerror}"
-        raise _error(path, message) from error
+        if isinstance(error, FileNotFoundError):
+            raise _error(path, "there is no such file", nearest_path(path)) from error
+        raise _error(path, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         if isinstance(error, ManifestError):
             raise
@@ -79,5 +79,5 @@ def nearest_path(path: Path) -> str | None:
     return None if nearest is None else str(path.parent / nearest)
 
 
-def _error(path: Path, message: str) -> ManifestError:
-    return ManifestError([ManifestFault(str(path), None, "", message)])
+def _error(path: Path, message: str, nearest: str | None = None) -> ManifestError:
+    return ManifestError([ManifestFault(str(path), None, "", message, nearest)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -177,12 +178,12 @@ class LoadedSweep:
     def tasks_path(self) -> Path:
         """A data set's folder, or one task's."""
         path = self.file.tasks.path
-        return self.manifests / "tasks" if path is None else self.folder / path
+        return self.manifests / "tasks" if path is None else _joined(self.folder, path)
 
     @property
     def condition_paths(self) -> tuple[Path, ...]:
         """The condition manifests in order."""
-        return tuple(self.folder / each.path for each in self.file.conditions)
+        return tuple(_joined(self.folder, each.path) for each in self.file.conditions)
 
     @property
     def endpoints_path(self) -> Path:
@@ -190,7 +191,18 @@ class LoadedSweep:
         if self.file.endpoints is None:
             return shipped_endpoints(self.manifests) / DEFAULT_ENDPOINTS
         by_flag = ("endpoints",) in self.document.flags
-        return (Path() if by_flag else self.folder) / self.file.endpoints
+        return _joined(Path() if by_flag else self.folder, self.file.endpoints)
+
+
+def _joined(folder: Path, path: Path | str) -> Path:
+    """A path that starts at a folder, without ``..`` where that names the same file."""
+    whole = folder / path
+    short = Path(os.path.normpath(whole))
+    try:
+        same = os.path.realpath(short) == os.path.realpath(whole)
+    except ValueError:
+        same = False  # A NUL: whoever opens it says so.
+    return short if same else whole
 
 
 def load_sweep(

@@ -17,6 +17,11 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def place_of(store_url: str, key: str) -> str:
+    """Where an object is: a path for a ``file://`` store, else a URL without its options."""
+    return f"{store_url.partition('?')[0].removeprefix('file://').rstrip('/')}/{key}"
+
+
 def sweep_start(sweep: str) -> tuple[str, str]:
     """Orders sweeps by the UTC start that their ids end with."""
     match = _START.fullmatch(sweep)

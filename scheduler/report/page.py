@@ -12,7 +12,7 @@ from typing import Any
 from scheduler.lock import Lock, lock_key, read_locks
 from scheduler.report.charts import HEIGHT, WIDTH, cost_points, curves, failure_bars
 from scheduler.report.comparison_format import Comparison
-from scheduler.report.names import counted, short_name
+from scheduler.report.names import counted, place_of, short_name
 from scheduler.report.results import SweepResults
 from scheduler.report.rows import rows_of
 from scheduler.report.summary import CellScore, Summary
@@ -59,7 +59,7 @@ def write_report(
     lock = read_locks(store, results.sweep)[-1]
     store.put(document, summary.to_json().encode() + b"\n")
     store.put(page, render(results, summary, lock, comparison).encode("utf-8", "replace"))
-    return f"{store.url.partition('?')[0].removeprefix('file://').rstrip('/')}/{page}"
+    return place_of(store.url, page)
 
 
 def render(

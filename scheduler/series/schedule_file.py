@@ -173,7 +173,11 @@ def load_schedules(paths: tuple[Path, ...]) -> tuple[Schedule, ...]:
     """
     faults = FaultList()
     found: list[Schedule] = []
-    for path in paths or (find_manifests(Path()) / "schedules",):
+    default = find_manifests(Path()) / "schedules"
+    if not paths and not default.is_dir():
+        message = "there is no such folder: name a schedule file, or start in the checkout"
+        raise ManifestError([ManifestFault(str(default), None, "", message)])
+    for path in paths or (default,):
         files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
         if not files:
             faults.add(ManifestFault(str(path), None, "", "no schedule (*.yaml) is in this folder"))

@@ -130,6 +130,18 @@ def test_key_variables_must_be_set_for_files_that_were_named(tmp_path: Path) -> 
     assert endpoint_findings([path], {})[0].todo == "correct the file"
 
 
+def test_only_those_are_named_that_want_the_missing_key(tmp_path: Path) -> None:
+    path = tmp_path / "live.json"
+    path.write_text(
+        '{"a": {"provider": "openai", "api_key_env": "A_KEY"},'
+        ' "b": {"provider": "openai", "api_key_env": "B_KEY"}}'
+    )
+    (one,) = endpoint_findings([path], {"A_KEY": "secret"})
+    assert one.todo == "export B_KEY before a sweep that uses b"
+    (both,) = endpoint_findings([path], {})
+    assert both.todo == "export A_KEY and B_KEY before a sweep that uses a, b"
+
+
 def test_shipped_endpoints_are_only_good_to_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ import requests
 import urllib3.exceptions
 
 from workers.container.calls import CallTimeoutError
-from workers.container.interface import ContainerError
+from workers.container.interface import ContainerError, NoEngineError
 
 Json = Any
 Heard = Callable[[str, float], None]
@@ -382,7 +382,8 @@ def _try_socket(url: str) -> None:
             try:
                 probe.connect(path)
             except OSError as error:
-                raise ContainerError(f"connect to the Docker engine at {path}: {error}") from error
+                why = error.strerror or error
+                raise NoEngineError(f"connect to the Docker engine at {path}: {why}") from error
 
 
 def _refusal(what: str, response: requests.Response) -> ContainerError:

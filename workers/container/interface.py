@@ -16,6 +16,10 @@ class ContainerError(Exception):
     """The engine refused or failed; the message says what was attempted and on what."""
 
 
+class NoEngineError(ContainerError):
+    """No engine listens where one should."""
+
+
 class ImageBuildError(ContainerError):
     """An image could not be built; the message ends with the builder's last lines."""
 

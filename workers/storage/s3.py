@@ -31,6 +31,7 @@ from botocore.exceptions import (
     ClientError,
     HTTPClientError,
     IncompleteReadError,
+    NoCredentialsError,
 )
 
 from workers.storage.interface import ClockSkewError, MissingKeyError, StoreError
@@ -283,6 +284,11 @@ def _faults(operation: str, key: str) -> Iterator[None]:
         fault = ClockSkewError if _code(error) in _SKEWED else StoreError
         raise fault(
             f"{operation} {key!r}: the server refused with {_code(error)}: {str(detail)[:200]}"
+        ) from error
+    except NoCredentialsError as error:
+        raise StoreError(
+            f"{operation} {key!r}: no credentials were found: set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         ) from error
     except (BotoCoreError, ValueError) as error:
         # ValueError: botocore's word for an endpoint URL that is none.

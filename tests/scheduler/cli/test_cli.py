@@ -41,6 +41,11 @@ def test_a_wrong_command_line_is_usage(
     assert "Error: No such" in captured.err or "requires an argument" in captured.err
 
 
+def test_a_slip_is_told_the_right_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli(["reprot"]) == Exit.USAGE
+    assert "Did you mean 'report'?" in capsys.readouterr().err
+
+
 def test_a_bug_shows_its_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

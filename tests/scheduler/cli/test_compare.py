@@ -116,3 +116,8 @@ def test_a_report_against_a_baseline(stored: None, capsys: pytest.CaptureFixture
     page = Path(capsys.readouterr().out.splitlines()[-1].removeprefix("report: "))
     assert A in page.read_text("utf-8")
     assert run_cli(["report", B, "--baseline", "nosuch"]) == Exit.USAGE
+
+
+def test_a_margin_without_pp_is_guessed(stored: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli(["gate", B, "--baseline", A, "--margin", "5"]) == Exit.USAGE
+    assert "did you mean 5pp?" in capsys.readouterr().err

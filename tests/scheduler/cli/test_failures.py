@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from scheduler.cli.exits import Exit, UsageFault
-from scheduler.cli.failures import exit_of
+from scheduler.cli.failures import advice_on, exit_of
 from scheduler.errors import ClusterError, DriverClaimError, IllegalMoveError, NodeLostError
 from scheduler.lock import LockError
 from scheduler.manifest import ManifestError
-from workers.container.interface import ContainerError, ImageBuildError
+from workers.container.interface import ContainerError, ImageBuildError, NoEngineError
 from workers.contract.base import FormatError
 from workers.storage import MissingKeyError, StoreError, StoreUrlError
 
@@ -35,3 +35,8 @@ from workers.storage import MissingKeyError, StoreError, StoreUrlError
 )
 def test_every_kind_of_error_has_its_code(error: BaseException, code: Exit) -> None:
     assert exit_of(error) is code
+
+
+def test_an_engine_that_is_not_there_sends_to_the_doctor() -> None:
+    assert "apiary doctor" in advice_on(NoEngineError("connect to the Docker engine"))
+    assert advice_on(ContainerError("no such image")) == ""

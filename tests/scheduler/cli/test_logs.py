@@ -48,6 +48,13 @@ def test_json_and_one_node(told: World, capsys: pytest.CaptureFixture[str]) -> N
     assert [(line["source"], line["attempt"]) for line in lines] == [("driver", A), ("n-1", A)]
 
 
+def test_a_node_without_a_line_is_told(told: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli(["logs", "--node", "n-9"]) == Exit.DONE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "have no line of node 'n-9'" in shown.err
+
+
 def test_following_ends_when_no_driver_is_at_work(
     told: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

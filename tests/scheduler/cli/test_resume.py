@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.cli import run_cli
 from scheduler.cli.exits import Exit
+from scheduler.errors import ClusterError
 from scheduler.retry import DEADLY_CAUSES, DeadRetry
 from tests.scheduler.cli.builders import FakeDriver, World
 from workers.contract.outcome import Cause
@@ -104,6 +105,19 @@ def test_a_store_that_fails_under_a_sweep_is_told_with_what_to_do(
     assert error == "✗ put 'x': nobody is there"
     sweep = driver.calls[0]["plan"].sweep
     assert hint == f"✗ once the store answers again: apiary resume {sweep}"
+
+
+def test_a_cluster_that_is_not_there_is_told_with_what_to_do(
+    world: World, driver: FakeDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise ClusterError("no Ray cluster could be reached at head:6379")
+
+    driver.during = fail
+    assert run_cli(["run", str(world.sweep)]) == Exit.INFRASTRUCTURE
+    *_, error, hint = capsys.readouterr().err.splitlines()
+    assert error == "✗ no Ray cluster could be reached at head:6379"
+    assert hint == f"✗ once that is mended: apiary resume {driver.calls[0]['plan'].sweep}"
 
 
 def test_why_a_sweep_ended_is_told_even_if_its_report_cannot_be_written(

@@ -45,6 +45,12 @@ def test_refuses_what_is_no_file(tmp_path: Path) -> None:
             read_document(tmp_path / name)
 
 
+def test_the_nearest_name_of_a_missing_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "demo.yaml").write_text("a: 1")
+    with pytest.raises(ManifestError, match=r"did you mean '.*/demo\.yaml'"):
+        read_document(tmp_path / "demo.yml")
+
+
 def test_the_ending_says_how_to_read(tmp_path: Path) -> None:
     (tmp_path / "tabs.json").write_bytes(b'\xef\xbb\xbf{\n\t"a": "\\ud83d\\ude00"\n}')
     (tmp_path / "a.toml").write_text("a = 1")

@@ -34,7 +34,7 @@ def test_a_lacking_endpoint_names_the_shipped_file_that_has_it(tmp_path: Path) -
     lines = refusal(sweep, tmp_path)
     assert lines[0].endswith(
         "conditions/one.yaml:8: roster[0].endpoint: "
-        "manifests/sweeps/../../deploy/endpoints/scripted.json has no endpoint 'live' "
+        "deploy/endpoints/scripted.json has no endpoint 'live' "
         "(it has: scripted-one, scripted-two); deploy/endpoints/anthropic-live.json has it: "
         "use --endpoint-config deploy/endpoints/anthropic-live.json"
     )
@@ -51,7 +51,7 @@ def test_a_missing_key_variable_is_refused_and_one_not_used_is_not(tmp_path: Pat
     )
     lines = refusal(sweep, tmp_path)
     assert lines == [
-        "manifests/sweeps/../../e.yaml:1: scripted-one.api_key_env: the environment variable "
+        "e.yaml:1: scripted-one.api_key_env: the environment variable "
         "ONE_KEY must hold the key of 'scripted-one'; it is not set"
     ]
     plan = plan_of(sweep, {"ONE_KEY": "sk-secret"})
@@ -105,8 +105,8 @@ def test_two_conditions_of_one_name_are_refused(tmp_path: Path) -> None:
     two = sweep.parents[1] / "conditions/two.yaml"
     two.write_text(two.read_text().replace("condition: two", "condition: one"))
     assert refusal(sweep, tmp_path) == [
-        "manifests/sweeps/../conditions/two.yaml:2: condition: "
-        "manifests/sweeps/../conditions/one.yaml is called 'one' too: "
+        "manifests/conditions/two.yaml:2: condition: "
+        "manifests/conditions/one.yaml is called 'one' too: "
         "results are told apart by this name"
     ]
 
@@ -169,11 +169,11 @@ def test_a_missing_file_is_refused_where_it_is_named_with_the_nearest_beside_it(
     sweep = write_world(tmp_path)
     text = sweep.read_text().replace("one.yaml", "oen.yaml").replace("scripted.json", "script.json")
     sweep.write_text(text + "tasks: {path: ../taks}\n")
-    conditions = "manifests/sweeps/../conditions"
-    endpoints = "manifests/sweeps/../../deploy/endpoints"
+    conditions = "manifests/conditions"
+    endpoints = "deploy/endpoints"
     assert refusal(sweep, tmp_path) == [
-        "manifests/sweeps/small.yaml:8: tasks.path: there is no folder manifests/sweeps/../taks "
-        "(did you mean 'manifests/sweeps/../tasks'?)",
+        "manifests/sweeps/small.yaml:8: tasks.path: there is no folder manifests/taks "
+        "(did you mean 'manifests/tasks'?)",
         f"manifests/sweeps/small.yaml:4: conditions[0]: there is no file {conditions}/oen.yaml "
         f"(did you mean '{conditions}/one.yaml'?)",
         f"manifests/sweeps/small.yaml:6: endpoints: there is no file {endpoints}/script.json "

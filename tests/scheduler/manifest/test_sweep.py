@@ -32,9 +32,17 @@ def test_defaults(tmp_path: Path) -> None:
 def test_relative_paths_start_at_the_file(tmp_path: Path) -> None:
     text = "name: s\nconditions: [../c/a.yaml, /abs/b.yaml]\nendpoints: e.json\ntasks: {path: t}\n"
     loaded = load_sweep(write(tmp_path / "m" / "s.yaml", text))
-    assert loaded.condition_paths == (tmp_path / "m" / "../c/a.yaml", Path("/abs/b.yaml"))
+    assert loaded.condition_paths == (tmp_path / "c" / "a.yaml", Path("/abs/b.yaml"))
     assert loaded.endpoints_path == tmp_path / "m" / "e.json"
     assert loaded.tasks_path == tmp_path / "m" / "t"
+
+
+def test_a_link_in_a_path_is_followed_before_its_dots(tmp_path: Path) -> None:
+    (tmp_path / "there" / "inside").mkdir(parents=True)
+    write(tmp_path / "m" / "s.yaml", "name: s\nconditions: [link/../a.yaml]\nendpoints: e.json\n")
+    (tmp_path / "m" / "link").symlink_to(tmp_path / "there" / "inside")
+    loaded = load_sweep(tmp_path / "m" / "s.yaml")
+    assert loaded.condition_paths == (tmp_path / "m" / "link/../a.yaml",)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,12 @@ def test_a_series_may_be_there_once(root: Path) -> None:
         load_schedules((root / "manifests" / "schedules",))
 
 
+def test_the_usual_folder_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ManifestError, match="name a schedule file"):
+        load_schedules(())
+
+
 def test_a_folder_without_schedules_is_said(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="no schedule"):
         load_schedules((tmp_path,))

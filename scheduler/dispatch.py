@@ -251,7 +251,6 @@ class Dispatcher:
             except NodeLostError as error:
                 self._give_up(line, error.reason)
                 self._lender.lost(line.name)
-                self._providers.lost(line.name)
                 lost = self._queue.node_lost(line.name)
                 self._recovery.lost(lost, Cause.NODE_LOST, str(error))
                 return False
@@ -296,6 +295,7 @@ class Dispatcher:
         return self._clock() - line.answered_at > self._sweep.limits.lease_term_s
 
     def _give_up(self, line: NodeLine, reason: str) -> None:
+        self._providers.lost(line.name)  # others may wait for the permits that it was lent
         self._awaited.discard(line.name)
         if self._lines.get(line.name) is not line:
             return  # Nobody had heard of it since it was given up.

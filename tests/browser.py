@@ -18,7 +18,7 @@ TEXT_OUTSIDE = """() => [...document.querySelectorAll('body *')]
 TEXT_OVERLAPPING = """() => {
   const boxes = [...document.querySelectorAll('body *')]
     .filter(e => !e.closest('.hidden') && !e.closest('svg') && !e.classList.contains('skip')
-      && e.checkVisibility()
+      && e.checkVisibility() && !e.closest('pre')
       && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
     .flatMap(e => {
       const range = document.createRange(); range.selectNodeContents(e);
@@ -36,7 +36,13 @@ TEXT_OVERLAPPING = """() => {
   }
   return found.slice(0, 5);
 }"""
-"""Pairs of texts that lie over each other by more than 3 pixels."""
+"""Pairs of texts that lie over each other by more than 3 pixels; a long text scrolls in itself."""
+
+FIRST_PAINT = """() => new Promise(seen => new PerformanceObserver(list => {
+  const paint = list.getEntriesByName('first-contentful-paint')[0];
+  if (paint) seen(paint.startTime);
+}).observe({type: 'paint', buffered: true}))"""
+"""Milliseconds from the page's beginning to the first content that is seen."""
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class ProviderControl:
         self._health.heard(node, progress.endpoints)
 
     def lost(self, node: str) -> None:
-        """A node is dead for certain."""
+        """A node is dead, or was given up."""
         self._lender.lost(node)
         self._health.lost(node)
 

@@ -113,7 +113,7 @@ class PermitLender:
             account.control.heard(before, news, account.in_use, _is_short(account), now)
 
     def lost(self, node: str) -> None:
-        """A node is dead for certain: what it had is free."""
+        """A node is dead, or was given up: what it had is free."""
         for account in self._accounts.values():
             account.borrowers.pop(node, None)
 

@@ -80,7 +80,12 @@ async def sweep(
         )
         try:
             nodes = await asyncio.wait_for(opened, WAIT_S)
-            await at_work(here)
+            working = asyncio.ensure_future(at_work(here))
+            await asyncio.wait({working, running}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                working.cancel()
+                raise AssertionError(f"the sweep ended before its agent worked: {running.result()}")
+            await working
             await happens(Scene(here, nodes, stop))
             end = await asyncio.wait_for(running, SWEEP_S)
         finally:

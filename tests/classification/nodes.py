@@ -29,6 +29,7 @@ class ProcessNode:
     """A node actor in a process, as dispatch sees it (``scheduler.node_source.NodeHandle``)."""
 
     adopted = False
+    metrics = ""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
         self.name = name

@@ -13,7 +13,7 @@ import pytest
 from scheduler.serve import Pages, ServeOptions
 from tests.scheduler.cli.builders import write_try
 from tests.scheduler.report.builders import record
-from tests.scheduler.report.stores import large_store
+from tests.scheduler.report.stores import START, large_store
 from tests.scheduler.serve.hostile import SCRIPT, hostile_conversation
 from workers.contract.outcome import Cause
 from workers.contract.result import try_prefix
@@ -21,6 +21,8 @@ from workers.storage import Store
 
 pytestmark = pytest.mark.long
 
+BEFORE = START.replace(year=2025)
+EARLIER = f"large-k-{BEFORE:%Y%m%dT%H%M%SZ}"
 TOKEN = "a token of the operator's"
 LOG = b"\x1b[2J<b>bold</b> \xff end"
 
@@ -32,6 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
         tmp_path_factory.mktemp("store"), 2, evidence=lambda place: hostile_conversation()
     )
     attempt = plan.attempts[0].attempt
+    large_store(Path(store.url.removeprefix("file://")), 1, started_at=BEFORE)
     prefix = try_prefix(plan.sweep, attempt, "1-1")
     store.put(f"{prefix}/logs/agents/<i>.log", LOG)
     store.put(f"{prefix}/page.html", SCRIPT.encode())
@@ -74,7 +77,7 @@ def test_every_page_of_a_sweep(world: tuple[Store, str, str]) -> None:
         f"/sweeps/{sweep}/attempts/{attempt}",
         f"/sweeps/{sweep}/attempts/{attempt}?try=1-1&whole",
         "/compare",
-        f"/compare?a={sweep}&b={sweep}",
+        f"/compare?a={EARLIER}&b={sweep}",
     )
     assert [status for status, _, _ in pages] == [200] * 7
     for _, text, headers in pages:
@@ -114,6 +117,13 @@ def test_what_is_not_there_says_so(world: tuple[Store, str, str]) -> None:
     for path, (status, text, _) in zip(paths, ask(store, *paths), strict=True):
         assert status == 404, path
         assert "<main" in text, path
+
+
+def test_a_sweep_is_not_compared_with_itself(world: tuple[Store, str, str]) -> None:
+    store, sweep, _ = world
+    [(status, text, _)] = ask(store, f"/compare?a={sweep}&b={sweep}")
+    assert status == 400
+    assert "would be compared with itself" in text
 
 
 def test_a_store_that_fails_is_said_and_not_shown_as_empty(world: tuple[Store, str, str]) -> None:
@@ -160,8 +170,8 @@ def test_new_results_appear(tmp_path: Path) -> None:
 
     before, after = run(watched())
     assert "data-live" in before
-    assert "9 of 100 attempts" in before
-    assert "10 of 100 attempts" in after
+    assert "10 of 100 attempts" in before
+    assert "11 of 100 attempts" in after
 
 
 def test_without_the_token_nothing_is_told(world: tuple[Store, str, str]) -> None:

@@ -16,7 +16,7 @@ from workers.container.interface import ContainerError
 from workers.container.network import BRIDGE, RULES
 from workers.container.settings import NETWORK
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.alone]
 TIMEOUT_S = 60.0
 
 REACH = """

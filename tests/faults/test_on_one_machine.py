@@ -62,7 +62,7 @@ def test_the_engine_is_killed(
         monkeypatch.setattr(parts, "api", DockerApi())
         variables = {"DOCKER_HOST": engine.host}
         with sweep(parts, name, cluster=False, slots=SLOTS, variables=variables) as here:
-            here.wait_for(committed=2, running=2)
+            here.wait_for(committed=1, running=1)
             engine.kill()
             here.outlast(3.0)
             engine.up()

@@ -229,4 +229,5 @@ def test_keys_are_needed_here_only_where_trials_run_here(
     (world.root / "key").write_text("k\n")
     monkeypatch.setenv("ONE_KEY_FILE", str(world.root / "key"))
     assert run_cli(["resume", "latest"]) == Exit.DONE
-    assert run_cli(said) == Exit.DONE
+    # Another name: two sweeps of one name cannot start in the same second.
+    assert run_cli([*said, "--name", "again"]) == Exit.DONE

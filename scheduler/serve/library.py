@@ -61,7 +61,6 @@ class SweepPage:
     results: SweepResults
     summary: Summary
     lock: Lock
-    locks: int
     has_report: bool
 
 
@@ -196,9 +195,7 @@ class Library:
         except (FormatError, MissingPageError) as error:
             return SweepRow(sweep, "", 0, (), 0, 0, fault=str(error))
         planned = {each for cell in lock.cells for each in cell.ids(sweep)}
-        committed = (
-            key.split("/")[4] for key in self._store.keys(f"sweeps/{sweep}/attempts/") if "/" in key
-        )
+        committed = (key.split("/")[4] for key in self._store.keys(f"sweeps/{sweep}/attempts/"))
         return SweepRow(
             sweep=sweep,
             started_at=lock.started_at,
@@ -215,7 +212,6 @@ class Library:
             results=results,
             summary=score(results),
             lock=lock,
-            locks=lock.number,
             has_report=self._store.exists(report_keys(sweep)[0]),
         )
 

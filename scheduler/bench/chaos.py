@@ -23,7 +23,11 @@ NODES = 3
 SLOTS = 2
 """On each node."""
 PAUSE_S = (3.0, 12.0)
-"""Between two faults."""
+"""Between two faults, unless so much is done before that the sweep would be over too soon."""
+LEAST_FAULTS = 20
+"""In a sweep, however quick the machine is, where there are enough attempts between them."""
+LEAST_BETWEEN = 8
+"""Attempts that are committed from one fault to the next, before the pause is over."""
 AGAIN_S = 3.0
 """From a command's end to the next, so that a store that is away is not asked without end."""
 QUIET = 20
@@ -100,21 +104,28 @@ class Chaos:
         return self._result(settled)
 
     def _hurt(self, draws: random.Random, until: float) -> None:
-        next_at = time.monotonic() + draws.uniform(*PAUSE_S)
+        between = max(LEAST_BETWEEN, self.attempts // LEAST_FAULTS)
+        next_at, next_open = time.monotonic() + draws.uniform(*PAUSE_S), self.attempts - between
         scene = self._scene
         while time.monotonic() < until and not self._is_settled():
             scene.heal_due()
             self._go_on()
-            if time.monotonic() >= next_at:
+            if time.monotonic() >= next_at or self._open() <= next_open:
                 if self._open() <= QUIET:
                     return
-                kind = draws.choice(list(INJECTIONS))
-                told = INJECTIONS[kind](scene)
-                if told:
-                    self._faults[kind] += 1
-                    self._tell(f"{kind}: {told}")
+                self._hurt_once(draws)
                 next_at = time.monotonic() + draws.uniform(*PAUSE_S)
+                next_open = self._open() - between
             time.sleep(LOOK_S)
+
+    def _hurt_once(self, draws: random.Random) -> None:
+        """The first fault, in an order by lot, for which there is somebody to hurt."""
+        for kind in draws.sample(list(INJECTIONS), len(INJECTIONS)):
+            told = INJECTIONS[kind](self._scene)
+            if told:
+                self._faults[kind] += 1
+                self._tell(f"{kind}: {told}")
+                return
 
     def _finish(self, until: float) -> bool:
         """Goes on without faults; whether the sweep was settled in time."""

@@ -26,7 +26,7 @@ def test_a_minute_of_chaos_loses_and_leaves_nothing() -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "scheduler", "bench", "chaos", "--json"),
-            *("--minutes", "1", "--seed", "7", "--attempts", "40"),
+            *("--minutes", "1", "--seed", "7", "--attempts", "60"),
         ],
         cwd=ROOT,
         env=environment,
@@ -36,7 +36,7 @@ def test_a_minute_of_chaos_loses_and_leaves_nothing() -> None:
     )
     assert done.returncode == 0, done.stderr
     figures = {row["name"]: row["value"] for row in map(json.loads, done.stdout.splitlines())}
-    assert figures["planned"] == figures["committed"] == 40
+    assert figures["planned"] == figures["committed"] == 60
     zero = ("counted twice", "lost", "left over", "misjudged", "bugs")
     assert {figures[name] for name in zero} == {0}
     assert figures["faults"] >= 3

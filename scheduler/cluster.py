@@ -14,7 +14,7 @@ import contextlib
 import platform
 import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,15 +23,15 @@ from typing import Any, Self
 from scheduler.errors import (
     ClusterError,
     ClusterLostError,
-    NodeGoneError,
-    NodeLostError,
     NoNodeError,
 )
 from scheduler.local_ray import WORKSPACE, RayFolder
 from scheduler.ray_client import RayActor, RayClient, RayHost, last_line
+from scheduler.ray_node import RayNode
 from scheduler.ray_watch import RayWatch
+from scheduler.scaling import may_go, nodes_wanted
 from workers.actor import NodeActor, Opened, OpenOptions
-from workers.contract.report import Orders, Progress, protocol_version
+from workers.contract.report import protocol_version
 from workers.contract.spec import SweepSpec
 from workers.journal import LogFormat
 
@@ -69,51 +69,10 @@ class ClusterOptions:
     """Of the nodes' logs."""
     generation: int = 0
     """Of the driver: a node that a newer one has taken over is let be."""
-
-
-class RayNode:
-    """A node actor as dispatch sees it."""
-
-    def __init__(
-        self, opened: Opened, actor: RayActor, ray: RayClient, host: RayHost, *, adopted: bool
-    ) -> None:
-        self.opened = opened
-        self.actor = actor
-        self._ray = ray
-        self._host = host
-        self.adopted = adopted
-        """Whether another driver opened it: it may run tries."""
-        self.is_dead = False
-        self.is_closed = False
-        """Whether it has ended its trials and let go of what they shared."""
-
-    @property
-    def name(self) -> str:
-        """As records carry it."""
-        return self.opened.node
-
-    @property
-    def metrics(self) -> str:
-        """See ``NodeHandle``."""
-        return self.opened.metrics
-
-    async def exchange(self, orders: Orders) -> Progress:
-        """Gives orders and waits for the answer.
-
-        Raises:
-            NodeLostError: the actor is dead for certain.
-            NodeGoneError: Ray has lost its machine; its process may live on there.
-            NodeSilentError: it cannot be reached.
-        """
-        try:
-            answer = await self.actor.exchange(orders.to_json())
-        except NodeLostError as error:
-            self.is_dead = True
-            # Ray's node manager sees its workers die. Where it died itself, nobody has.
-            if not await self._ray.is_alive(self._host):
-                raise NodeGoneError(self.name, error.reason) from error
-            raise
-        return Progress.from_json(answer, f"progress of node {self.name}")
+    max_nodes: int | None = None
+    """Nodes that the cluster is asked for, at most; null: those that are there are used."""
+    open_attempts: Callable[[], int] = lambda: 0
+    """How many there are to run; asked where the cluster is asked for nodes."""
 
 
 class Cluster:
@@ -153,7 +112,7 @@ class Cluster:
             ClusterError: it did not work; the message says where to look.
         """
         for left in reversed(range(STARTS if self._options.address is None else 1)):
-            self._ray = RayClient()
+            self._ray = RayClient(declared=self._options.max_nodes is not None)
             try:
                 await self._enter(self._options.address)
                 break
@@ -187,6 +146,9 @@ class Cluster:
     async def find(self) -> Sequence[RayNode]:
         """The nodes that have joined since the last call, their actors opened.
 
+        Where the cluster is asked for nodes, those that are spare are ended, the cluster is told
+        how many are needed, and no more than these are opened.
+
         The first call adopts what an earlier driver left, if it did, and leaves new actors to
         the next call: what runs already is to be heard of before anything is leased.
 
@@ -204,6 +166,7 @@ class Cluster:
             self._looked = True
             if adopted:
                 return adopted
+        hosts = await self._needed(hosts)
         if not hosts and self._folder is not None and all(node.is_dead for node in self._nodes):
             raise NoNodeError(self._why_no_node())
         return await self._gathered([self._open(host) for host in hosts])
@@ -230,6 +193,43 @@ class Cluster:
 
     # Hosts
 
+    async def _needed(self, hosts: list[RayHost]) -> list[RayHost]:
+        """Of the hosts without a node actor, those on which one is needed."""
+        most = self._options.max_nodes
+        if most is None:
+            return hosts
+        spare = [node for node in self._nodes if node.is_spare and not node.is_dead]
+        await asyncio.gather(*(self._let_go(node) for node in spare))
+        hosts += [node.host for node in spare]
+        rooms = self._rooms()
+        wanted = nodes_wanted(
+            self._options.open_attempts(),
+            rooms,
+            most=most,
+            n_concurrent=self._options.n_concurrent,
+        )
+        more = max(0, wanted - len(rooms))
+        await self._ray.ask_for(wanted, {host.node_id for host in hosts[more:]})
+        return hosts[:more]
+
+    def _rooms(self) -> dict[str, int]:
+        """Of each node that is used, how many trials it runs at once."""
+        used = {node.host.node_id: node for node in self._nodes if not node.is_dead}
+        return {name: node.slots for name, node in used.items() if self._on[name] is node}
+
+    def _may_go(self, node: RayNode) -> bool:
+        """Whether the node is not needed any more."""
+        if self._options.max_nodes is None:
+            return False
+        rooms = {name: room for name, room in self._rooms().items() if not self._on[name].is_spare}
+        return may_go(node.host.node_id, self._options.open_attempts(), rooms)
+
+    async def _let_go(self, node: RayNode) -> None:
+        """Ends a node that is spare, so that its machine is idle; it may be used again."""
+        await self._close(node)
+        node.is_dead = True
+        self._started[node.host.node_id] -= 1
+
     async def _new_hosts(self) -> list[RayHost]:
         """Ray nodes that live and have no living node actor of ours, under the nodes' names."""
         alive = await self._ray.hosts()
@@ -245,7 +245,7 @@ class Cluster:
             if self._folder is not None:
                 name = platform.node()
             elif names[name] > 1:
-                name = f"{name}-{host.node_id[:6]}"
+                name = f"{name}-{host.node_id[-6:]}"
             hosts.append(RayHost(host.node_id, name, host.declares))
         return hosts
 
@@ -281,7 +281,7 @@ class Cluster:
             if version == protocol_version():
                 opened = await self._ask_to_open(actor, host, ASK_S)
             if opened is not None and not opened.error:
-                node = RayNode(opened, actor, self._ray, host, adopted=True)
+                node = self._node(opened, actor, host, adopted=True)
                 self._on[host.node_id] = node
                 return node
             bound = self._options.close_s
@@ -299,8 +299,20 @@ class Cluster:
         except ClusterError:
             await self._ray.kill(actor)
             raise
-        node = self._on[host.node_id] = RayNode(opened, actor, self._ray, host, adopted=False)
+        node = self._on[host.node_id] = self._node(opened, actor, host, adopted=False)
         return node
+
+    def _node(self, opened: Opened, actor: RayActor, host: RayHost, *, adopted: bool) -> RayNode:
+        return RayNode(
+            opened.node,
+            actor,
+            self._ray,
+            host,
+            slots=opened.slots,
+            metrics=opened.metrics,
+            adopted=adopted,
+            may_go=self._may_go,
+        )
 
     async def _make(self, host: RayHost) -> RayActor:
         """A new actor; where one was ended just now, its name is taken a moment longer."""

@@ -30,9 +30,17 @@ from workers.contract.spec import Epoch
 from workers.storage.interface import MissingKeyError, Store, StoreError
 
 T = TypeVar("T")
+Tries = dict[str, list[TryRecord]]
+"""The records of tries by attempt, in the order of their epochs."""
 
 FEW_ATTEMPTS = 64
-"""Up to so many attempts, plus a fiftieth of the committed, the tries are listed one by one."""
+"""Up to so many attempts the tries are listed one by one in any case."""
+MANY_ATTEMPTS = 800
+"""Beyond so many they never are."""
+FILES_OF_A_TRY = 10
+"""About; a listing gives a thousand of them at a time."""
+FOLDERS = 256
+"""That the tries of a sweep are in, by the first byte of their attempts' ids."""
 
 
 class PlannedAttempt(Protocol):
@@ -114,10 +122,7 @@ class Ledger:
         committed = {attempt: verdict for attempt, (verdict, _) in found.items()}
         causes = {attempt: cause for attempt, (_, cause) in found.items()}
         missing = [each.attempt for each in attempts if each.attempt not in committed]
-        if len(missing) <= FEW_ATTEMPTS + len(committed) // 50:
-            tries = await self._listing(lambda: self._tries_of(missing))
-        else:
-            tries = await self._listing(lambda: self._all_tries(set(missing)))
+        tries = await self._listing(lambda: self._tries_of_many(missing, len(committed)))
         fresh = fresh_from(await self._listing(self._revivals))
         spent: dict[str, Spent] = {}
         for attempt, records in tries.items():
@@ -231,26 +236,51 @@ class Ledger:
 
     def _read(self, key: str) -> TryRecord:
         try:
-            return TryRecord.from_json(self._store.get(key), key)
+            record = TryRecord.from_json(self._store.get(key), key)
         except FormatError as error:
             raise StoreError(f"read {key}: it is not the record of a try: {error}") from error
+        if record.attempt not in key.split("/"):
+            # Else the other attempt would count as committed, and this one be waited for in vain.
+            raise StoreError(f"read {key}: it is the record of attempt {record.attempt}")
+        return record
 
-    def _tries_of(self, attempts: Iterable[str]) -> dict[str, list[TryRecord]]:
-        keys = [
-            key
-            for attempt in attempts
-            for key in self._store.keys(f"sweeps/{self._sweep}/tries/{attempt[:2]}/{attempt}/")
-        ]
-        return self._records(keys)
+    def _tries_of(self, attempts: Iterable[str]) -> Tries:
+        def listed(attempt: str) -> list[str]:
+            return list(self._store.keys(f"sweeps/{self._sweep}/tries/{attempt[:2]}/{attempt}/"))
 
-    def _all_tries(self, attempts: set[str]) -> dict[str, list[TryRecord]]:
+        found = _side_by_side(listed, list(attempts))
+        return self._records(key for keys in found for key in keys)
+
+    def _tries_of_many(self, attempts: Sequence[str], committed: int) -> Tries:
+        """The tries of attempts by the fewest listings: on S3 each of them costs a round trip.
+
+        Args:
+            attempts: those without a commit.
+            committed: how many others there are; nearly all have one try.
+        """
+        every = 1 + committed * FILES_OF_A_TRY // 1000
+        if len(attempts) <= max(FEW_ATTEMPTS, min(every, MANY_ATTEMPTS)):
+            return self._tries_of(attempts)
+        if every > FOLDERS:
+            attempts = self._tried(attempts)
+            if len(attempts) <= MANY_ATTEMPTS:
+                return self._tries_of(attempts)
+        return self._all_tries(set(attempts))
+
+    def _tried(self, attempts: Sequence[str]) -> list[str]:
+        """Those of the attempts that have tries."""
+        folders = [f"sweeps/{self._sweep}/tries/{each}/" for each in {a[:2] for a in attempts}]
+        found = _side_by_side(self._store.children, folders)
+        there = {attempt for names in found for attempt in names}
+        return [each for each in attempts if each in there]
+
+    def _all_tries(self, attempts: set[str]) -> Tries:
         keys = self._store.keys(f"sweeps/{self._sweep}/tries/")
-        return self._records(key for key in keys if key.split("/")[4] in attempts)
+        return self._records(key for key in keys if attempts.intersection(key.split("/")[4:5]))
 
-    def _records(self, keys: Iterable[str]) -> dict[str, list[TryRecord]]:
-        """The records of tries by attempt, in the order of their epochs."""
+    def _records(self, keys: Iterable[str]) -> Tries:
         wanted = [key for key in keys if key.endswith("/try.json") and key.count("/") == 6]
-        tries: dict[str, list[TryRecord]] = {}
+        tries: Tries = {}
         for record in self._read_all(wanted):
             tries.setdefault(record.attempt, []).append(record)
         for records in tries.values():

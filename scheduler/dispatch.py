@@ -29,6 +29,7 @@ from scheduler.errors import (
     NodeGoneError,
     NodeLostError,
     NodeSilentError,
+    NodeSpareError,
     NoNodeError,
 )
 from scheduler.handover import Handover
@@ -39,9 +40,10 @@ from scheduler.node_source import DEFAULT_PAUSES, NodeHandle, NodeSource, Pauses
 from scheduler.permits import ProviderControl
 from scheduler.progress import Views
 from scheduler.queue import WorkQueue
-from scheduler.queue.patience import out_of_patience
+from scheduler.queue.patience import out_of_patience, poison_text
 from scheduler.recovery import Records, Recovery
 from scheduler.stop import AnyStop, GiveWay, StopSignal
+from scheduler.tail import may_take
 from scheduler.view import Audience, Observer, RunningOn, SweepEnd
 from workers.contract.outcome import Cause
 from workers.contract.spec import CellSpec, SweepSpec
@@ -132,8 +134,7 @@ class Dispatcher:
         """When a node that can work was last known."""
         self._cancelling_since: float | None = None
         self._views = Views(sweep.sweep, cells, queue, clock())
-        self._poisoned = 0
-        self._breaker_changes = self._expired = 0
+        self._poisoned = self._breaker_changes = self._expired = 0
 
     def running(self) -> tuple[RunningOn, ...]:
         """The tries that run, as their nodes said last."""
@@ -224,7 +225,7 @@ class Dispatcher:
             self._recovery,
             AnyStop(self._stop, self._handover.stop),
             self._clock,
-            may_lease=lambda: not self._awaited,
+            may_lease=lambda: not self._awaited and may_take(handle.name, self._queue, self._lines),
             lender=self._lender,
             providers=self._providers,
             wall=self._wall,
@@ -234,10 +235,9 @@ class Dispatcher:
 
     async def _serve(self, handle: NodeHandle, line: NodeLine) -> None:
         """Speaks with one node until it is dead for certain, or obeys a newer driver."""
-        limits = self._sweep.limits
         while await self._converse(handle, line):
             # Until its leases are over it hears nothing: orders would renew what is given away.
-            await asyncio.sleep(1.5 * limits.lease_term_s)
+            await asyncio.sleep(1.5 * self._sweep.limits.lease_term_s)
             line = self._new_line(handle)
 
     async def _converse(self, handle: NodeHandle, line: NodeLine) -> bool:
@@ -257,6 +257,9 @@ class Dispatcher:
             except NodeGoneError as error:
                 self._give_up(line, f"{error.reason}; its leases run until their term is over")
                 return False
+            except NodeSpareError as error:
+                self._give_back(line, error.reason)
+                return False
             except (NodeSilentError, TimeoutError) as error:
                 if self._silent_too_long(line):
                     why = error.reason if isinstance(error, NodeSilentError) else "no answer"
@@ -266,13 +269,11 @@ class Dispatcher:
                     await asyncio.sleep(self._pauses.poll)
                 continue
             if progress.generation > self._generation:
-                self._to_give_way(
-                    GiveWay(
-                        f"driver {progress.generation} has taken over sweep {self._sweep.sweep} "
-                        f"and its nodes; this one was driver {self._generation}",
-                        at_once=True,
-                    )
+                why = (
+                    f"driver {progress.generation} has taken over sweep {self._sweep.sweep} "
+                    f"and its nodes; this one was driver {self._generation}"
                 )
+                self._to_give_way(GiveWay(why, at_once=True))
                 return False
             line.take(orders, progress)
             self._heard(line)
@@ -303,36 +304,33 @@ class Dispatcher:
         self._gone[line.name] = reason
         self._observer.note(f"node {line.name} is lost: {reason}")
 
+    def _give_back(self, line: NodeLine, reason: str) -> None:
+        self._providers.lost(line.name)
+        self._lender.returned(line.name)
+        self._queue.node_lost(line.name)
+        del self._lines[line.name]
+        self._observer.note(f"node {line.name} is given back: {reason}")
+
     def _expire(self, now: float) -> None:
         self._providers.look(self._queue, self._observer, now)
         lost = self._queue.expire(now)
         if lost:
             self._expired += len(lost)
             self._observer.note(f"{len(lost)} leases expired")
-            self._recovery.lost(
-                lost, Cause.LEASE_EXPIRED, "the lease's term and grace passed without the node"
-            )
+            why = "the lease's term and grace passed without the node"
+            self._recovery.lost(lost, Cause.LEASE_EXPIRED, why)
         for cell in self._queue.poisoned[self._poisoned :]:
-            self._observer.note(f"cell {cell} is left alone: {self._poison_text(cell)}")
+            self._observer.note(poison_text(self._cells[cell], self._sweep.limits))
         self._poisoned = len(self._queue.poisoned)
         for change in self._queue.breaker_changes[self._breaker_changes :]:
             self._observer.note(str(change))
         self._breaker_changes = len(self._queue.breaker_changes)
 
-    def _poison_text(self, cell: str) -> str:
-        spec = self._cells[cell]
-        return (
-            f"{self._sweep.limits.poison} tries in a row of {spec.task.name} under "
-            f"{spec.condition.condition} gave no verdict"
-        )
-
     # A newer driver
 
     async def _look_for_newer(self) -> None:
-        if self._newer is not None and self._handover.way is None:
-            found = await self._newer()
-            if found is not None:
-                self._to_give_way(found)
+        if self._newer and not self._handover.way and (found := await self._newer()):
+            self._to_give_way(found)
 
     def _to_give_way(self, way: GiveWay) -> None:
         self._handover.begin(way, self._queue.held_count(), self._clock())
@@ -346,12 +344,12 @@ class Dispatcher:
             return self._handover.end(self._handover.way, busy=busy, now=now)
         if self._lost:
             return self._sweep_end("infrastructure", self._lost)
-        bound = self._pauses.cancel
         able = any(not line.draining for line in self._lines.values())
         if able:
             self._able_at = now
         if self._stop.cancelling and self._cancelling_since is None:
             self._cancelling_since = now
+        bound = self._pauses.cancel
         if self._cancelling_since is not None and now > self._cancelling_since + bound:
             reason = f"{self._queue.held_count()} trials did not end within {bound:g} s"
             return self._sweep_end("interrupted", reason)

@@ -20,8 +20,11 @@ from pathlib import Path
 from typing import Literal
 
 from scheduler.clocks import Reading
+from scheduler.errors import RelayNotReadyError
 from scheduler.manifest import ManifestError, load_endpoints
 from scheduler.manifest.endpoints import key_problem
+from scheduler.manifest.programs import ProgramsError, read_programs
+from scheduler.relay_check import look_at_relay, relay_line
 from scheduler.settings import LOCAL_BASE, Settings
 from scheduler.store_calls import store_reading
 from workers.config import DOOR_VARIABLE
@@ -29,6 +32,8 @@ from workers.container.api import MissingError
 from workers.container.docker import DockerEngine
 from workers.container.interface import ContainerError
 from workers.container.probe import EngineFacts, probe
+from workers.contract.buzz import PROGRAMS, PROVIDERS
+from workers.contract.relay import Deployment
 from workers.contract.spec import Limits
 from workers.storage import Store, StoreError, StoreUrlError, open_store
 
@@ -64,7 +69,11 @@ def ok(subject: str, found: str) -> Finding:
 
 
 async def examine(
-    settings: Settings, store_url: str, endpoint_files: Sequence[Path]
+    settings: Settings,
+    store_url: str,
+    endpoint_files: Sequence[Path],
+    programs: Path | None = None,
+    deployment: Deployment | None = None,
 ) -> list[Finding]:
     """Looks at everything; never raises for what it finds.
 
@@ -72,6 +81,8 @@ async def examine(
         settings: of the command.
         store_url: the store that sweeps would use.
         endpoint_files: to be checked strictly; empty: what is shipped, if it is here.
+        programs: the folder of agent ``buzz``'s programs; null: none is named.
+        deployment: whose relay sweeps would use; null: none.
     """
     findings = [python_finding(), ray_finding(_version("ray"))]
     helper = settings.environment.get(DOOR_VARIABLE)
@@ -80,7 +91,40 @@ async def examine(
     if findings[-1].state != "fail":
         findings.append(await asyncio.to_thread(store_clock_finding, store_url))
     findings += endpoint_findings(endpoint_files, settings.environment)
+    findings.append(await asyncio.to_thread(buzz_finding, programs))
+    findings.append(await asyncio.to_thread(relay_finding, deployment, settings.environment))
     return findings
+
+
+def buzz_finding(folder: Path | None) -> Finding:
+    """Whether agent ``buzz`` could run here, and which providers it reaches; blocks."""
+    subject = "agent buzz"
+    reach = (
+        f"{', '.join(PROVIDERS)} are led to the gateway by their own variables, Databricks with a "
+        "token only: its sign-in by browser is not possible in a container"
+    )
+    if folder is None:
+        return ok(subject, f"{reach}; --agent-bin-dir DIR looks at its programs")
+    try:
+        stack = read_programs(folder).stack
+    except ProgramsError as error:
+        todo = f"put Linux builds of {', '.join(PROGRAMS)} for this machine into {folder}"
+        return Finding(subject, "fail", str(error), todo)
+    digests = ", ".join(f"{name} {stack.digests[name][:12]}" for name in PROGRAMS)
+    return ok(subject, f"{digests}; {reach}")
+
+
+def relay_finding(deployment: Deployment | None, environment: Mapping[str, str]) -> Finding:
+    """Whether a deployment's relay would serve trials; blocks."""
+    if deployment is None:
+        return ok("relay", "every trial has its own; --relay-url URL looks at a deployment's")
+    try:
+        seen = look_at_relay(deployment, environment, key_needed=True)
+    except RelayNotReadyError as error:
+        return Finding("relay", "fail", str(error), "see docs/external-relay.md")
+    admits = f"admits whom the owner of ${deployment.owner_key_env} attests"
+    said = relay_line(deployment, seen).removeprefix("relay ")
+    return ok("relay", f"{said}; {admits}")
 
 
 def python_finding() -> Finding:

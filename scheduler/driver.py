@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import gc
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from scheduler.lending import Lender
 from scheduler.live import LiveView, first_view, names_of
 from scheduler.local_ray import WORKSPACE
 from scheduler.manifest import SweepBudget
+from scheduler.node_source import DEFAULT_PAUSES, SCALED_PAUSES
 from scheduler.plan import canary_shares
 from scheduler.progress import Standings
 from scheduler.queue import WorkQueue
@@ -95,6 +97,9 @@ class Nodes(NodeSource, Protocol):
         ...
 
 
+GARBAGE = (100_000, 20, 20)
+"""Thresholds of Python's search for cyclic garbage while a sweep runs."""
+
 OpenNodes = Callable[[SweepSpec, ClusterOptions], AbstractAsyncContextManager[Nodes]]
 """Gives a sweep its nodes, and takes them back."""
 
@@ -115,6 +120,7 @@ def run_sweep(
     retry: DeadRetry | None = None,
     node_metrics: str = "",
     log_format: LogFormat = "json",
+    max_nodes: int | None = None,
 ) -> SweepEnd:
     """Runs a sweep until it is settled, stopped, or no node can work; blocks until then.
 
@@ -134,6 +140,8 @@ def run_sweep(
         retry: which dead attempts get fresh tries.
         node_metrics: ``address:port`` for the metrics of a node of this machine; empty: none.
         log_format: of the logs that driver and nodes write.
+        max_nodes: the cluster is asked for as many nodes as open attempts need, and for no more
+            than these; null: those that are there are used.
 
     Raises:
         DriverError: no driver generation could be claimed, or Ray could not be had.
@@ -152,6 +160,7 @@ def run_sweep(
             retry=retry,
             node_metrics=node_metrics,
             log_format=log_format,
+            max_nodes=max_nodes,
         )
     )
 
@@ -189,6 +198,7 @@ async def drive(
     retry: DeadRetry | None = None,
     node_metrics: str = "",
     log_format: LogFormat = "json",
+    max_nodes: int | None = None,
     open_nodes: OpenNodes = Cluster,
     reap: Reap = reap_here,
 ) -> SweepEnd:
@@ -222,10 +232,14 @@ async def drive(
         if queue.settled:
             return SweepEnd(spec.sweep, "settled", f"nothing is open in {spec.sweep}", idle=True)
         if stop.draining:
-            return SweepEnd(spec.sweep, "interrupted", STOPPED)
+            end = SweepEnd(spec.sweep, "interrupted", STOPPED)
+            journal.over(end)
+            return end
         lender = await _lender(plan, ledger.calls, generation)
         if lender.reached is not None:
-            return SweepEnd(spec.sweep, "budget", lender.reached)
+            end = SweepEnd(spec.sweep, "budget", lender.reached)
+            journal.over(end)
+            return end
         before_nodes()
         await owned.enter_async_context(
             noted(ledger.calls, spec.sweep, generation, lender, observer.note)
@@ -247,9 +261,14 @@ async def drive(
             node_metrics=node_metrics,
             log_format=log_format,
             generation=generation,
+            max_nodes=max_nodes,
+            open_attempts=lambda: queue.held_count() if stop.draining else queue.unsettled,
         )
+        if max_nodes is not None:
+            observer.note(f"asking the cluster for the nodes that are needed, {max_nodes} at most")
         if ray_address is None:
             observer.note("starting Ray and a node on this machine")
+        owned.enter_context(rare_searches())
         async with open_nodes(spec, options) as nodes:
             dispatcher = Dispatcher(
                 spec,
@@ -263,6 +282,7 @@ async def drive(
                 lender=lender,
                 newer=succession.newer,
                 audience=Audience(watched=lambda: live.watched, leased=journal.leased),
+                pauses=DEFAULT_PAUSES if max_nodes is None else SCALED_PAUSES,
             )
             live.running = dispatcher.running
             end = replace(await dispatcher.run(), revived=rebuilt.revived)
@@ -275,6 +295,21 @@ async def drive(
         live.end = end
         journal.over(end)
         return end
+
+
+@contextlib.contextmanager
+def rare_searches() -> Iterator[None]:
+    """Lets Python look for cyclic garbage rarely.
+
+    A sweep's attempts, which all stay, are looked through each time: with Python's own thresholds
+    that is a third of a driver's work on 100,000 of them.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*GARBAGE)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 async def _lender(plan: Plan, calls: StoreCalls, generation: int) -> Lender:

@@ -7,10 +7,12 @@
     ├── ClusterError          Ray could not be started, reached or used
     │   ├── NoNodeError       there is no node, and none will come
     │   └── ClusterLostError  Ray itself died under a running sweep
+    ├── RelayNotReadyError    a sweep's deployment cannot be used by its trials
     ├── DriverClaimError      no driver generation could be claimed in the store
     └── NodeError             an exchange with a node gave no answer
         ├── NodeLostError     the node is dead for certain
         ├── NodeGoneError     it will not answer again, but its processes may live on
+        ├── NodeSpareError    it is not needed any more
         └── NodeSilentError   it may live: its leases run until their term is over
 """
 
@@ -41,6 +43,10 @@ class ClusterLostError(ClusterError):
     """Ray itself died: nothing more can be run on it."""
 
 
+class RelayNotReadyError(DriverError):
+    """The relay that a sweep names cannot be used by its trials; the message says why."""
+
+
 class DriverClaimError(DriverError):
     """No driver generation could be claimed in the store."""
 
@@ -60,6 +66,10 @@ class NodeLostError(NodeError):
 
 class NodeGoneError(NodeError):
     """The node will not answer again, and may still run what it holds until its leases end."""
+
+
+class NodeSpareError(NodeError):
+    """The node runs nothing and is not needed any more: it gets nothing, and is ended."""
 
 
 class NodeSilentError(NodeError):

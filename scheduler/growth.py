@@ -18,6 +18,7 @@ from scheduler.lock_difference import Difference, difference, shown
 from scheduler.manifest import LoadedSweep, ManifestError, ManifestFault, SweepFile
 from scheduler.manifest.faults import Place
 from scheduler.plan import BaseImage, Plan, lay_out, make_plan
+from scheduler.relay_check import with_relay_seen
 from workers.contract.base import Strict
 from workers.contract.spec import CanaryKind
 
@@ -41,6 +42,15 @@ class Growth:
     def is_new(self) -> bool:
         """Whether the next lock says something that the last does not."""
         return self.plan.number > self.before.number
+
+    def with_relay_seen(self, environment: Mapping[str, str], *, key_needed: bool) -> Growth:
+        """The same, once a deployment's relay was looked at; blocks.
+
+        Raises:
+            RelayNotReadyError: it cannot be used.
+        """
+        plan = with_relay_seen(self.plan, environment, key_needed=key_needed)
+        return replace(self, plan=plan)
 
 
 def grow(
@@ -75,6 +85,7 @@ def grow(
         environment=environment,
         base_image=base_image,
         keys_needed=keys_needed,
+        known_stack=before.buzz,
     )
     if plan.sweep != before.sweep:
         raise LockError(f"{before.sweep}: its lock says that it is {plan.sweep}")
@@ -92,6 +103,7 @@ def grow(
         attempts=tuple(lay_out(plan.sweep, plan.cells, counts)),
         base_image=before.base_image,
         profile=before.profile,
+        relay_seen=before.relay_seen,
     )
     after = lock_of(plan)
     if _says(after) == _says(before):
@@ -158,6 +170,15 @@ def _frozen(sweep: LoadedSweep, before: Lock, plan: Plan) -> Iterator[ManifestFa
             ((group, field), getattr(old, field), getattr(new, field))
             for field in type(new).model_fields
         ]
+    if before.buzz is not None and spec.buzz is not None:
+        for name, was in before.buzz.digests.items():
+            would = spec.buzz.digests[name]
+            if was != would:
+                message = (
+                    f"{name} was frozen at the sweep's start as {was[:12]}…, and the folder has "
+                    f"{would[:12]}…: another program is another agent, so another sweep"
+                )
+                yield sweep.document.fault(("agent_bin_dir",), message)
     for place, was, would in pairs:
         if was != would:
             message = f"frozen at the sweep's start as {was!r}, so it cannot become {would!r}"

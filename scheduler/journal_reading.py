@@ -19,6 +19,9 @@ from workers.storage.interface import MissingKeyError, Store
 _SEGMENT = re.compile(r"(?P<source>.+)-(?P<start>[0-9]{8}T[0-9]+Z)-(?P<number>[0-9]{6,})\.jsonl")
 
 
+_ENDS = ("driver_ended", "driver_failed")
+
+
 class Segment(NamedTuple):
     """A closed part of one writer's journal."""
 
@@ -94,6 +97,35 @@ class JournalReader:
                     continue
                 if self._wanted.takes(line):
                     yield line
+
+
+def driver_end(store: Store, sweep: str, generation: int) -> str:
+    """What a driver said last of how it ended; empty: it did not say it. Reads one segment.
+
+    Raises:
+        StoreError: the store refused.
+    """
+    prefix = events_prefix(sweep)
+    found = (
+        _SEGMENT.fullmatch(key.removeprefix(prefix)) for key in store.keys(f"{prefix}{DRIVER}-")
+    )
+    ours = [each for each in found if each is not None and each["source"] == DRIVER]
+    last = max(ours, key=lambda each: (each["start"], int(each["number"])), default=None)
+    if last is None:
+        return ""
+    key = f"{prefix}{last[0]}"
+    try:
+        lines = store.get(key).splitlines()
+    except MissingKeyError:
+        return ""  # Somebody tidies up.
+    for text in reversed(lines):
+        try:
+            line = JournalLine.from_json(text, key)
+        except FormatError:
+            continue
+        if line.event in _ENDS and line.generation == generation:
+            return line.text
+    return ""
 
 
 def following(

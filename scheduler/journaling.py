@@ -33,7 +33,8 @@ async def open_journal(
         try:
             yield told
         except BaseException as error:
-            journal.tell("driver_failed", type(error).__name__, level="error")
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            journal.tell("driver_failed", text[:DETAIL_MAX], level="error")
             raise
         if not told.is_over:
             journal.tell("driver_ended", "nothing was to be done")

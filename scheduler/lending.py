@@ -120,9 +120,10 @@ class Lender:
     @property
     def reached(self) -> str | None:
         """The first limit that is reached, as a person reads it."""
-        spent = self.spent
+        # Asked twice for every exchange: nothing is added up that is not limited.
         for name, limit in self._limits.items():
-            used = getattr(spent, name)
+            used = getattr(self._past, name)
+            used += sum(getattr(loan.spent, name) for loan in self._loans.values())
             if used >= limit * (1 - ROUNDING):
                 return f"max_{name} {limit:g}, {used:.6g} are spent"
         return None
@@ -176,6 +177,12 @@ class Lender:
             )
             self._past = self._past + taken
             self._lost = self._lost + taken.less(loan.recorded)
+
+    def returned(self, node: str) -> None:
+        """A node that ran nothing any more was ended: what it did not spend is there again."""
+        if node in self._loans:
+            self._loans[node].ceilings = {}
+            self.lost(node)
 
     def _recorded(self, loan: _Loan, record: TryRecord) -> None:
         key = f"{record.attempt}/{record.try_}"

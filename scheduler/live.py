@@ -167,7 +167,7 @@ class LiveView:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_S):
                 await self._task
-                await self._last(kind)
+                await self._last(error)
         self._calls.end()
 
     async def _run(self) -> None:
@@ -178,13 +178,13 @@ class LiveView:
                 async with asyncio.timeout(self._pause_s):
                     await self._ending.wait()
 
-    async def _last(self, kind: type[BaseException] | None) -> None:
+    async def _last(self, error: BaseException | None) -> None:
         gave_way = self.end is not None and self.end.gave_way
         if self._is_obsolete or gave_way:
             return  # What is there is a newer driver's, or will be.
         state: LiveState = "failed" if self.end is None else self.end.state
-        reason = self.end.reason if self.end is not None else kind.__name__ if kind else ""
-        await self._publish(state, reason)
+        reason = self.end.reason if self.end is not None else _described(error)
+        await self._publish(state, reason[:DETAIL_MAX])
         await self._asked(self._tidy)
 
     async def _asked(self, call: Callable[[Store], object]) -> None:
@@ -237,6 +237,13 @@ class LiveView:
         for prefix in (live_trial_prefix(self._sweep), watched_prefix(self._sweep)):
             for key in list(islice(store.keys(prefix), TIDIED_AT_MOST)):
                 store.delete(key)
+
+
+def _described(error: BaseException | None) -> str:
+    if error is None:
+        return ""
+    name = type(error).__name__
+    return f"{name}: {error}" if str(error) else name
 
 
 def first_view(sweep: str, queue: WorkQueue) -> SweepView:

@@ -12,12 +12,15 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 
 from scheduler.lock_format import Lock, LockedCell, LockedCondition, LockedEndpoint, Versions
 from scheduler.manifest import SweepBudget
 from scheduler.plan import Plan
-from workers.contract.base import FormatError
-from workers.contract.endpoint import Endpoint
+from workers.contract.base import FormatError, sha256_hex
+from workers.contract.buzz import buzz_dialect, program_key
+from workers.contract.endpoint import BASE_URL_VARIABLES, Endpoint
+from workers.contract.spec import AgentKind
 from workers.contract.task_folder import (
     TaskFolderError,
     archive_key,
@@ -69,6 +72,7 @@ def lock_of(plan: Plan) -> Lock:
         store=spec.store,
         agent=spec.agent,
         relay=spec.relay,
+        relay_seen=plan.relay_seen,
         network=spec.network,
         seed=spec.seed,
         scoring=plan.scoring,
@@ -88,27 +92,34 @@ def lock_of(plan: Plan) -> Lock:
             for digest, cell in conditions.items()
         ),
         prompts=prompts,
-        endpoints={name: _locked_endpoint(each) for name, each in spec.endpoints.items()},
+        endpoints={
+            name: _locked_endpoint(each, spec.agent) for name, each in spec.endpoints.items()
+        },
         attempts=dict(plan.counts),
         canary=plan.canary,
         timeout_multipliers=spec.timeout_multipliers,
+        buzz=spec.buzz,
     )
 
 
 def write_lock(store: Store, plan: Plan) -> Lock:
-    """Uploads the archives of a plan's tasks, then its lock; blocks.
+    """Uploads the archives of a plan's tasks and its agents' programs, then its lock; blocks.
 
     In this order, so that a lock in the store means that the sweep can run from it.
 
     Raises:
-        LockError: a task's folder changed since it was planned, or the store has another lock
-            of this number.
+        LockError: a task's folder or a program changed since it was planned, or the store has
+            another lock of this number.
         StoreError: the store refused.
     """
     for digest in plan.archives:
         key = archive_key(digest)
         if not store.exists(key):
             store.create(key, _archive(plan, digest))
+    for digest, path in plan.programs.items():
+        key = program_key(digest)
+        if not store.exists(key):
+            store.create(key, _program(path, digest))
     lock = lock_of(plan)
     key, data = lock_key(plan.sweep, lock.number), lock.to_json().encode()
     if not store.create(key, data):
@@ -182,7 +193,9 @@ def revised(
     """
     update: dict[str, object] = {"budget": budget}
     if endpoints is not None:
-        update["endpoints"] = {name: _locked_endpoint(each) for name, each in endpoints.items()}
+        update["endpoints"] = {
+            name: _locked_endpoint(each, lock.agent) for name, each in endpoints.items()
+        }
     return lock.model_copy(update=update)
 
 
@@ -234,9 +247,21 @@ def _archive(plan: Plan, digest: str) -> bytes:
     return pack_entries(entries)
 
 
-def _locked_endpoint(endpoint: Endpoint) -> LockedEndpoint:
+def _program(path: Path, digest: str) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise LockError(f"{path}: cannot be read: {error.strerror}") from error
+    if sha256_hex(data) != digest:
+        raise LockError(f"{path}: changed since it was planned; start again")
+    return data
+
+
+def _locked_endpoint(endpoint: Endpoint, agent: AgentKind) -> LockedEndpoint:
+    said = endpoint.env.get(BASE_URL_VARIABLES.get(endpoint.provider, ""))
     return LockedEndpoint(
-        **endpoint.model_dump(exclude={"env"}),
-        dialect=endpoint.dialect,
+        **endpoint.model_dump(exclude={"env", "base_url"}),
+        base_url=endpoint.base_url or said,
+        dialect=buzz_dialect(endpoint) if agent == "buzz" else endpoint.dialect,
         env_names=tuple(sorted(endpoint.env)),
     )

@@ -10,8 +10,10 @@ from pydantic import Field, model_validator
 from scheduler.manifest import CanaryRule, Scoring, SweepBudget
 from scheduler.plan import BaseImage, Profile
 from workers.contract.base import Strict, sha256_hex
+from workers.contract.buzz import BuzzStack
 from workers.contract.condition import Condition
 from workers.contract.endpoint import Dialect, Provider
+from workers.contract.relay import RelayKind, RelaySeen
 from workers.contract.spec import (
     AgentKind,
     CanaryKind,
@@ -51,7 +53,8 @@ class LockedEndpoint(Strict):
     provider: Provider
     base_url: str | None
     model: str | None
-    dialect: Dialect
+    dialect: Dialect | None
+    """That the sweep's agent speaks; null: it chooses one by the model's name."""
     api_key_env: str | None
     """The variable's name."""
     key_header: str | None = None
@@ -95,7 +98,10 @@ class Lock(Strict):
     """When this lock was made, RFC 3339, UTC; null in the first one."""
     store: str
     agent: AgentKind
-    relay: Literal["embedded"]
+    relay: RelayKind
+    relay_seen: RelaySeen | None = None
+    """What the deployment's relay said of itself as this was locked; null: it is embedded, or was
+    not asked."""
     network: Literal["declared", "sealed"]
     user_attested: Literal[True] = True
     """Every identity, the trial user too, publishes its profile with the owner's attestation."""
@@ -115,6 +121,8 @@ class Lock(Strict):
     """Cell to its k; a task need not be run under every condition."""
     timeout_multipliers: TimeoutMultipliers = TimeoutMultipliers()
     """What the tasks' own time limits are multiplied with."""
+    buzz: BuzzStack | None = None
+    """The programs of agent ``buzz``: their digests change scores, and cannot change any more."""
     canary: CanaryRule = CanaryRule()
     """How often each canary runs; what is planned of them stands in ``attempts``."""
 

@@ -9,6 +9,7 @@ from scheduler.lock_format import Lock, LockedCell
 from scheduler.manifest import ManifestError, ManifestFault
 from scheduler.manifest.endpoints import key_problem
 from scheduler.plan import Plan, lay_out
+from workers.contract.buzz import OPENAI_API, buzz_dialect
 from workers.contract.endpoint import Endpoint
 from workers.contract.spec import CellSpec, SweepSpec
 
@@ -27,7 +28,7 @@ def plan_from_lock(
         endpoints: from an endpoint file, in place of the lock's: deployment may change.
 
     Raises:
-        ManifestError: an endpoint is lacking, or a key variable is not set.
+        ManifestError: an endpoint or a prompt is lacking, or a key variable is not set.
     """
     warnings: list[str] = []
     chosen = {name: _endpoint(name, lock, endpoints, warnings) for name in lock.endpoints}
@@ -42,6 +43,11 @@ def plan_from_lock(
         )
         for name in chosen
         if name not in there
+    ]
+    faults += [
+        ManifestFault(place, None, f"prompts.{digest}", f"condition {name} needs its text")
+        for digest, name in _prompts(lock).items()
+        if digest not in lock.prompts
     ]
     if environment is not None:
         faults += key_faults(place, there, environment)
@@ -59,6 +65,7 @@ def plan_from_lock(
         endpoints=there,
         pass_threshold=lock.scoring.pass_threshold,
         timeout_multipliers=lock.timeout_multipliers,
+        buzz=lock.buzz,
     )
     cells = tuple(_cell(lock, each) for each in lock.cells)
     return Plan(
@@ -78,6 +85,7 @@ def plan_from_lock(
         canary=lock.canary,
         varies={each.digest: each.varies for each in lock.conditions if each.varies},
         warnings=tuple(warnings),
+        relay_seen=lock.relay_seen,
     )
 
 
@@ -107,13 +115,24 @@ def _role(endpoint: Endpoint, variable: str) -> str:
 def _endpoint(
     name: str, lock: Lock, given: Mapping[str, Endpoint] | None, warnings: list[str]
 ) -> Endpoint | None:
-    if given is not None and name not in _canaries(lock):
-        return given.get(name)
     locked = lock.endpoints[name]
-    if locked.env_names:
-        names = ", ".join(locked.env_names)
+    if given is not None and name not in _canaries(lock):
+        endpoint = given.get(name)
+        if endpoint is not None and lock.agent == "buzz":
+            now = buzz_dialect(endpoint)
+            if now != locked.dialect:
+                told = f"the sweep's agents spoke {locked.dialect} to it, and now it is {now}"
+                warnings.append(f"endpoint {name}: {told}")
+        return endpoint
+    env = {}
+    if OPENAI_API in locked.env_names and lock.agent == "buzz" and locked.provider == "openai":
+        # The dialect is part of what was measured; by the host alone it may be the other.
+        env = {OPENAI_API: str(locked.dialect)}
+    lacking = [each for each in locked.env_names if each not in env]
+    if lacking:
+        names = ", ".join(lacking)
         warnings.append(f"endpoint {name}: {names} are not set: give the endpoint file again")
-    return Endpoint(**locked.model_dump(exclude={"dialect", "env_names"}))
+    return Endpoint(**locked.model_dump(exclude={"dialect", "env_names"}), env=env)
 
 
 def _canaries(lock: Lock) -> frozenset[str]:
@@ -121,15 +140,21 @@ def _canaries(lock: Lock) -> frozenset[str]:
     return frozenset(each.manifest.condition for each in lock.conditions if each.canary)
 
 
+def _prompts(lock: Lock) -> dict[str, str]:
+    """The SHA-256 of every prompt, and a condition that needs it."""
+    return {
+        digest: each.manifest.condition
+        for each in lock.conditions
+        for digest in each.manifest.prompt_digests
+    }
+
+
 def _cell(lock: Lock, planned: LockedCell) -> CellSpec:
     condition = planned.condition.manifest
-    files = [each for entry in condition.roster for each in (entry.prompt, entry.persona)]
-    files += [skill for entry in condition.roster for skill in entry.skills]
-    digests = dict.fromkeys(each.sha256 for each in files if each is not None)
     return CellSpec(
         cell=planned.cell,
         task=planned.task,
         condition=condition,
-        prompts={digest: lock.prompts[digest] for digest in digests},
+        prompts={digest: lock.prompts[digest] for digest in condition.prompt_digests},
         canary=planned.condition.canary,
     )

@@ -12,6 +12,7 @@ from scheduler.permits import ProviderControl
 from scheduler.queue import WorkQueue
 from scheduler.recovery import Recovery
 from scheduler.stop import Stop
+from scheduler.tail import Pace
 from scheduler.view import NodeView
 from workers.contract.outcome import Cause, Verdict
 from workers.contract.report import Orders, Progress, RunningTry
@@ -54,6 +55,8 @@ class NodeLine:
         """Tries of earlier drivers that it ran when it answered first."""
         self.skew_s: float | None = None
         """How far its wall clock is ahead of ours; None: by too little to matter."""
+        self.pace = Pace()
+        """How quick it is, as its trials show."""
         self._generation = generation
         self._cells = cells
         self._queue = queue
@@ -115,12 +118,15 @@ class NodeLine:
         self._providers.heard(self.name, progress)
         self._free = progress.free_slots
         self.running = progress.running
+        self.pace.slots = 0 if progress.draining else progress.free_slots + len(progress.running)
         self._received = progress.number
         self._cells_there.update(orders.cells)
         self._unconfirmed = ()
         for record in progress.ended:
             if self._queue.ended(record, now):
                 self._recovery.ended(record)
+                if record.verdict is not Verdict.INVALID:
+                    self.pace.ended(sum(record.phase_seconds.values()))
             elif self._may_be_missed(record):
                 self._recovery.missed(self.name, record)
         if not self._greeted:

@@ -33,6 +33,7 @@ class NodeHandle(Protocol):
         Raises:
             NodeLostError: the node is dead for certain.
             NodeGoneError: it will not answer again, but may still run what it holds.
+            NodeSpareError: it runs nothing, was to be given nothing, and is not needed any more.
             NodeSilentError: there is no answer.
         """
         ...
@@ -77,3 +78,5 @@ class Pauses:
 
 
 DEFAULT_PAUSES = Pauses()
+SCALED_PAUSES = Pauses(no_node=900.0)
+"""Where a cluster is asked for nodes: a machine takes minutes to come, or to be replaced."""

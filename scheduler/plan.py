@@ -30,6 +30,8 @@ from scheduler.manifest import (
     read_inputs,
 )
 from workers.contract.base import Strict
+from workers.contract.buzz import BuzzStack
+from workers.contract.relay import Deployment, RelaySeen
 from workers.contract.spec import CellSpec, SweepSpec, attempt_id, cell_id
 from workers.contract.task import DEFAULT_ATTEMPTS, Task
 
@@ -101,7 +103,11 @@ class Plan:
     """Condition digest to what the sweep file varied in it: axis to the value's name."""
     archives: Mapping[str, TaskSource] = field(default_factory=dict)
     """Task digest to its folders; empty where the store has the archives already."""
+    programs: Mapping[str, Path] = field(default_factory=dict)
+    """Digest to the file of an agent's program; empty where the store has them already."""
     warnings: tuple[str, ...] = ()
+    relay_seen: RelaySeen | None = None
+    """What the deployment's relay said of itself; null: it was not asked, or is embedded."""
 
     @property
     def sweep(self) -> str:
@@ -112,6 +118,14 @@ class Plan:
     def tasks(self) -> tuple[Task, ...]:
         """Every task once."""
         return tuple({cell.task.digest: cell.task for cell in self.cells}.values())
+
+    @property
+    def deployment(self) -> Deployment | None:
+        """The relay that its trials share; null: each has its own, or needs none."""
+        relay = self.spec.relay
+        if relay == "embedded" or all(cell.played(self.spec.agent) for cell in self.cells):
+            return None
+        return relay
 
     @property
     def canaries(self) -> frozenset[str]:
@@ -132,6 +146,7 @@ def make_plan(
     base_image: BaseImage | None = None,
     n_concurrent: int | None = None,
     keys_needed: bool = True,
+    known_stack: BuzzStack | None = None,
 ) -> Plan:
     """Reads all that a sweep names, and lays out its cells and attempts.
 
@@ -142,6 +157,7 @@ def make_plan(
         base_image: what task builds are given as ``BASE_IMAGE``.
         n_concurrent: trials at once on a node; null: by its cores and memory.
         keys_needed: whether a key variable that is not set is a fault; else it is a warning.
+        known_stack: the programs of a sweep that grows, where no folder of them is named.
 
     Raises:
         ManifestError: with every fault of every file, and of them together.
@@ -150,7 +166,8 @@ def make_plan(
     if started_at.tzinfo is None:
         raise ValueError("started_at must be an aware time")
     start = started_at.astimezone(UTC)
-    inputs = read_inputs(sweep, environment, keys_needed=keys_needed)
+    inputs = read_inputs(sweep, environment, keys_needed=keys_needed, known_stack=known_stack)
+    programs = inputs.programs
     spec = SweepSpec(
         sweep=f"{sweep.file.name}-{start:%Y%m%dT%H%M%SZ}",
         store=inputs.store,
@@ -163,6 +180,7 @@ def make_plan(
         endpoints=inputs.endpoints,
         pass_threshold=sweep.file.scoring.pass_threshold,
         timeout_multipliers=sweep.file.timeout_multipliers,
+        buzz=None if programs is None else programs.stack,
     )
     counts: dict[str, int] = {}
     cells: list[CellSpec] = []
@@ -196,6 +214,7 @@ def make_plan(
         canary=sweep.file.canary,
         varies={each.condition.digest: each.varies for each in inputs.conditions if each.varies},
         archives={each.task.digest: TaskSource(each.folder, each.kit) for each in inputs.tasks},
+        programs={} if programs is None else programs.files,
         warnings=inputs.warnings,
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
@@ -33,6 +33,10 @@ START_S = 120.0
 STOP_S = 30.0
 KNOCK_S = 10.0
 ASK_S = 20.0
+
+SHARE = 0.6
+"""Of the resource, for a place that is asked for: no two of them are on one node, which still has
+some of it for the node actor."""
 
 MAX_CONCURRENCY = 1000
 LOGGERS = ("ray", "ray._private", "ray._common")
@@ -107,10 +111,15 @@ class RayActor:
 class RayClient:
     """This process's connection to Ray; ``leave`` must follow, whatever ``start`` raised."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, declared: bool = False) -> None:
+        """``declared``: nodes that do not declare our resource are not used, whatever comes."""
+        self._declared = declared
+        """Whether nodes that declare our resource are the only ones that may be used."""
         self._thread = OwnThread("ray")
         self._log: logging.Handler = logging.NullHandler()
         self._environment: Mapping[str, str] = {}
+        self._places: list[Any] = []
+        """Asked for: each a placement group on a node, or waiting for one."""
         self.head = ""
         """``host:port`` of the cluster's control service, once it is reached."""
 
@@ -153,7 +162,9 @@ class RayClient:
         await self._thread.call(connect, START_S)
 
     async def hosts(self) -> list[RayHost]:
-        """The Ray nodes that live: those that declare our resource, or all if none does.
+        """The Ray nodes that live: those that declare our resource, or all if none ever did.
+
+        One that was started without processors is none of all: Ray's own way to say so of a head.
 
         Raises:
             ClusterError: Ray does not answer.
@@ -163,13 +174,51 @@ class RayClient:
             import ray
 
             alive = [node for node in ray.nodes() if node["Alive"]]
-            declared = [node for node in alive if NODE_RESOURCE in node["Resources"]]
+            found = [node for node in alive if NODE_RESOURCE in node["Resources"]]
+            self._declared = self._declared or bool(found)
+            if not self._declared:
+                found = [node for node in alive if node["Resources"].get("CPU")]
             return [
-                RayHost(node["NodeID"], node["NodeManagerHostname"], declares=bool(declared))
-                for node in declared or alive
+                RayHost(node["NodeID"], node["NodeManagerHostname"], declares=self._declared)
+                for node in found
             ]
 
         return await self.call(ask, "ask for the nodes of the cluster")
+
+    async def ask_for(self, nodes: int, spare: Collection[str] = ()) -> None:
+        """Asks the cluster for so many nodes that declare our resource, those that it has included.
+
+        What it lacks is pending demand, which its autoscaler sees; there is none any more once this
+        driver is gone, however it ended.
+
+        Args:
+            nodes: in all.
+            spare: ids of Ray nodes that are not needed: nothing is to hold them.
+
+        Raises:
+            ClusterError: Ray does not answer.
+        """
+
+        def ask() -> None:
+            from ray.util import placement_group, placement_group_table, remove_placement_group
+
+            told = placement_group_table() if self._places else {}
+
+            def host(place: Any) -> str:
+                """Where it is; empty while it waits for a node."""
+                at: dict[int, str] = told.get(place.id.hex(), {}).get("bundles_to_node_id", {})
+                return next(iter(at.values()), "")
+
+            kept = [place for place in self._places if host(place) not in spare]
+            # Of too many those go that wait for a node.
+            kept = sorted(kept, key=host, reverse=True)[:nodes]
+            for place in self._places:
+                if place not in kept:
+                    remove_placement_group(place)
+            missing = range(nodes - len(kept))
+            self._places = kept + [placement_group([{NODE_RESOURCE: SHARE}]) for _ in missing]
+
+        await self.call(ask, "ask the cluster for nodes")
 
     async def is_alive(self, host: RayHost) -> bool:
         """Whether Ray still has the node; false where it does not answer."""

@@ -7,25 +7,35 @@ calls wait, and after a minute Ray's native code ends the process, without a rep
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from scheduler.process import is_running
 
 CONNECT_S = 5.0
-UNREACHABLE_S = 20.0
-"""A remote head that cannot be reached for so long is lost; a restarted one is back before."""
+REFUSED_S = 20.0
+"""A head whose machine refuses connections for so long is lost; a restarted one is back before."""
+CUT_S = 60.0
+"""The same of one from which no word comes: the network may be cut. After about as long Ray gives
+up the machine of a driver that it does not hear of."""
 
 
 class RayWatch:
     """Looks at Ray's processes, or knocks at its head; may block for ``CONNECT_S``."""
 
-    def __init__(self, processes: Mapping[str, int], head: str) -> None:
+    def __init__(
+        self,
+        processes: Mapping[str, int],
+        head: str,
+        knocks: Callable[[str], None] | None = None,
+    ) -> None:
         """Looks at nothing yet.
 
         Args:
             processes: of a local Ray, by what they are; empty where it is not ours.
             head: ``host:port`` of the cluster's head; empty: not known.
+            knocks: tries to reach the head; null: by a connection.
         """
+        self._knock = knocks or knock
         self._processes = dict(processes)
         self._head = head
         self._reached_at: float | None = None
@@ -42,10 +52,10 @@ class RayWatch:
         if self._processes or not self._head:
             return ""
         try:
-            knock(self._head)
+            self._knock(self._head)
         except OSError as error:
             since = self._reached_at = now if self._reached_at is None else self._reached_at
-            if now - since > UNREACHABLE_S:
+            if now - since > (REFUSED_S if isinstance(error, ConnectionRefusedError) else CUT_S):
                 return (
                     f"the head of the Ray cluster at {self._head} has not been reachable for "
                     f"{now - since:.0f} s ({error.strerror or error})"

@@ -28,13 +28,8 @@ from workers.contract.spec import SweepSpec
 from workers.contract.trial import TrialFunction
 from workers.exposition import MetricsAddressError
 from workers.journal import Journal, LogFormat
-from workers.metrics import (
-    CONTAINERS,
-    MODEL_PERMITS,
-    RELAY_CONNECTIONS,
-    NodeMetrics,
-)
-from workers.node import Node
+from workers.metrics import CONTAINERS, MODEL_PERMITS, RELAY_CONNECTIONS, NodeMetrics
+from workers.node import Node, settle_memory
 from workers.permits.node import NodePermits
 from workers.showing import Showing
 from workers.storage import ObservedStore, StoreError, open_store
@@ -176,6 +171,7 @@ class NodeActor:
                 wall=self.wall,
             )
             self._opened_for = identity
+            settle_memory()
             if self._unopened is not None:
                 self._unopened.cancel()
             self._orphan_watch = asyncio.create_task(self._end_if_orphaned(sweep.limits.orphan_s))
@@ -303,12 +299,13 @@ class NodeActor:
         from workers.container.docker import DockerEngine
         from workers.container.interface import ContainerError
         from workers.container.keeper import Keeper
-        from workers.container.pace import STARTS_PER_CORE_S
+        from workers.container.pace import STARTS_PER_CORE
         from workers.container.reap import Scope
         from workers.container.scratch import scratch_folder
         from workers.gateway.errors import GatewayError
         from workers.gateway.permits import LinedPermits
         from workers.gateway.server import Gateway
+        from workers.owner_key import OwnerKeyError, owner_for
         from workers.trial.handoff import Tools
         from workers.trial.run import make_trial_function
 
@@ -317,7 +314,8 @@ class NodeActor:
             engine = await DockerEngine.open(
                 options.node,
                 DOCKER_CALLS,
-                starts_per_s=limits.container_starts_per_s or STARTS_PER_CORE_S * config.cores,
+                starts_at_once=STARTS_PER_CORE * config.cores,
+                starts_per_s=limits.container_starts_per_s,
                 disk_free_mb=limits.disk_free_mb,
                 door=config.door,
                 heard=metrics.container_op,
@@ -349,9 +347,10 @@ class NodeActor:
                     heard=metrics.model_request,
                 )
             )
+            owner = owner_for(sweep.relay, config.environment)
             if lacking := gateway.lacking():
                 raise NodeSetupError(f"node {options.node}: {'; '.join(lacking)}")
-        except (ContainerError, GatewayError, TimeoutError) as error:
+        except (ContainerError, GatewayError, OwnerKeyError, TimeoutError) as error:
             raise NodeSetupError(str(error) or f"reaping took over {REAP_S:g} s") from error
         tools = Tools(
             engine=engine,
@@ -362,6 +361,7 @@ class NodeActor:
             sockets=owned.enter_context(scratch_folder("node")),
             clock_skew_s=lambda: None if self._node is None else self._node.clock_skew_s,
             relay_event=metrics.relay_event,
+            owner=owner,
             showing=self._showing,
         )
         metrics.exposition.live(

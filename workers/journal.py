@@ -212,9 +212,9 @@ class Journal:
     def _open(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         forget_old(file.parent.parent, keep=file.parent)
-        to_file = _QuietFile(file, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
-        to_file.setFormatter(LineFormatter(self._kind, self._source, self._sweep))
         lines: SimpleQueue[logging.LogRecord] = SimpleQueue()
+        to_file = _QuietFile(file, lines)
+        to_file.setFormatter(LineFormatter(self._kind, self._source, self._sweep))
         self._handler = _Unformatted(lines)
         self._listener = logging.handlers.QueueListener(lines, to_file)
         self._listener.start()
@@ -272,13 +272,57 @@ class Journal:
 class _Unformatted(logging.handlers.QueueHandler):
     """Puts records into the queue as they are: the listener's thread makes lines of them."""
 
+    def __init__(self, lines: SimpleQueue[logging.LogRecord]) -> None:
+        super().__init__(lines)
+        self._lines = lines
+        self._dropped = 0
+
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         """The record itself."""
         return record
 
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Drops it where the thread is far behind: it must not fill the memory instead."""
+        if self._lines.qsize() >= LINES_KEPT:
+            self._dropped += 1
+            return
+        if self._dropped:
+            text = f"{self._dropped} lines before this one were dropped: the disk is too slow"
+            gap = {"name": __name__, "levelno": logging.WARNING, "msg": text}
+            self._lines.put(logging.makeLogRecord(gap))
+            self._dropped = 0
+        self._lines.put(record)
+
 
 class _QuietFile(logging.handlers.RotatingFileHandler):
-    """A log file whose faults, a full disk above all, are nobody's outcome."""
+    """A log file whose faults, a full disk above all, are nobody's outcome.
+
+    A line is formatted once, and is in the file when no other waits behind it: the thread that
+    writes shares its core with the event loop whose doings are told.
+    """
+
+    def __init__(self, file: Path, lines: SimpleQueue[logging.LogRecord]) -> None:
+        super().__init__(file, maxBytes=FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
+        self._lines = lines
+        self._bytes = file.stat().st_size
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes a line, into the next file where this one is full."""
+        try:
+            if self.stream is None:  # it could not be opened again
+                self.stream = self._open()
+            line = f"{self.format(record)}\n"
+            added = len(line.encode())
+            if self._bytes + added >= self.maxBytes:
+                self.doRollover()
+                self._bytes = 0
+            assert self.stream is not None  # opened, or that has failed
+            self.stream.write(line)
+            self._bytes += added
+            if self._lines.empty():
+                self.flush()
+        except (OSError, ValueError):
+            self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
         """The line is lost; what it told of goes on."""

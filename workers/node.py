@@ -12,6 +12,7 @@ twice too; a try that was taken once is never started again.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 import traceback
 from collections import OrderedDict
@@ -369,6 +370,16 @@ class _Trial:
         self.phase = phase
         lease = self.lease
         self._tell("phase", attempt=lease.attempt, phase=phase.value, try_=str(lease.epoch))
+
+
+def settle_memory() -> None:
+    """Takes all that is there now, and stays, out of Python's searches for cyclic garbage.
+
+    With hundreds of trials beside it such a search holds up the event loop for a tenth of a
+    second or two; without it, for half as long.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _key(attempt: str, try_: str) -> str:

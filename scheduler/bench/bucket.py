@@ -2,11 +2,12 @@
 
 It speaks as much of the protocol as a store of ours does: one bucket, whole objects, conditional
 writes, listings. The suite of the stores holds for it as for any other. As a process it takes
-the folder, and listens on the port that is written there.
+the folder, and listens on the port that is written there, at the address that may follow.
 
 The file ``refused`` in the folder holds regular expressions, one a line: a request whose method
 and key match one is answered with 503. The file ``results`` gets a line for every write of a
-result that was accepted: a key that stands there twice was written over.
+result that was accepted: a key that stands there twice was written over. The file ``listings``
+gets the prefix of every listing that was asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import itertools
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -28,6 +30,7 @@ OBJECTS = "objects"
 PORT = "port"
 REFUSED = "refused"
 RESULTS = "results"
+LISTINGS = "listings"
 RESULT = "/result.json"
 
 PAGE = 1000
@@ -42,6 +45,8 @@ class Bucket:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._store = FileStore(folder / OBJECTS, (folder / OBJECTS).as_uri())
+        self._unfinished: dict[tuple[str, str], Iterator[str]] = {}
+        """By prefix and token: what follows the last page of a listing that was not its last."""
 
     def application(self) -> web.Application:
         """For any server; the bucket may have any name."""
@@ -92,6 +97,8 @@ class Bucket:
     async def _listing(self, request: web.Request) -> web.Response:
         if self._is_refused("LIST", request.query.get("prefix", "")):
             return _fault(503, "ServiceUnavailable")
+        with (self._folder / LISTINGS).open("a") as listings:
+            listings.write(f"{request.query.get('prefix', '')}\n")
         return await asyncio.to_thread(self._listed, dict(request.query))
 
     def _listed(self, query: dict[str, str]) -> web.Response:
@@ -104,12 +111,15 @@ class Bucket:
             ]
             return _xml(200, f"<ListBucketResult>{''.join(rows)}</ListBucketResult>")
         after = query.get("continuation-token", "")
-        keys = (key for key in self._store.keys(prefix) if key > after)
+        keys = self._unfinished.pop((prefix, after), None)
+        if keys is None:
+            keys = (key for key in self._store.keys(prefix) if key > after)
         page = list(itertools.islice(keys, PAGE + 1))
         more = ""
         if len(page) > PAGE:
-            last = escape(page[PAGE - 1])
-            more = f"<NextContinuationToken>{last}</NextContinuationToken>"
+            last = page[PAGE - 1]
+            more = f"<NextContinuationToken>{escape(last)}</NextContinuationToken>"
+            self._unfinished[prefix, last] = itertools.chain(page[PAGE:], keys)
         rows = [f"<Contents><Key>{escape(key)}</Key></Contents>" for key in page[:PAGE]]
         truncated = f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
         return _xml(200, f"<ListBucketResult>{truncated}{more}{''.join(rows)}</ListBucketResult>")
@@ -130,17 +140,17 @@ def _xml(status: int, text: str) -> web.Response:
     return web.Response(status=status, text=text, content_type="application/xml")
 
 
-async def serve(folder: Path) -> None:
+async def serve(folder: Path, host: str = "127.0.0.1") -> None:
     """Serves until the process ends; on the port of before, if there was one."""
     place = folder / PORT
     port = int(place.read_text()) if place.exists() else 0
     runner = web.AppRunner(Bucket(folder).application(), access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
+    await web.TCPSite(runner, host, port, reuse_address=True).start()
     (folder / f"{PORT}.new").write_text(str(runner.addresses[0][1]))
     (folder / f"{PORT}.new").rename(place)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+    asyncio.run(serve(Path(sys.argv[1]), *sys.argv[2:3]))

@@ -21,12 +21,15 @@ UP_S = 120.0
 class BucketServer:
     """The S3 server."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], mark: str) -> None:
-        """Starts nothing yet."""
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], mark: str, host: str = "127.0.0.1"
+    ) -> None:
+        """Starts nothing yet; ``host`` is the address that it listens on."""
         folder.mkdir()
         self.folder = folder
         self._environment = environment
         self._mark = mark
+        self._host = host
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -38,7 +41,7 @@ class BucketServer:
     def url(self) -> str:
         """Of a store in it."""
         options = {
-            "endpoint_url": f"http://127.0.0.1:{self._port()}",
+            "endpoint_url": f"http://{self._host}:{self._port()}",
             "path_style": "true",
             "region": "us-east-1",
         }
@@ -52,7 +55,7 @@ class BucketServer:
         """
         if self._process is not None and self._process.poll() is None:
             return
-        command = [sys.executable, "-m", bucket.__name__, str(self.folder)]
+        command = [sys.executable, "-m", bucket.__name__, str(self.folder), self._host]
         self._process = start(
             command, self._environment, self._mark, self.folder, self.folder / "log"
         )
@@ -88,12 +91,17 @@ class BucketServer:
         place = self.folder / bucket.RESULTS
         return place.read_text().splitlines() if place.exists() else []
 
+    def listings(self) -> int:
+        """How many listings were asked for."""
+        place = self.folder / bucket.LISTINGS
+        return len(place.read_text().splitlines()) if place.exists() else 0
+
     def _port(self) -> int:
         return int((self.folder / bucket.PORT).read_text())
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", self._port()), 1.0).close()
+            socket.create_connection((self._host, self._port()), 1.0).close()
             return True
         return False
 

@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scheduler.bench.command import PACKAGES, Command
+from scheduler.bench.command import Command
 from scheduler.bench.count import PREFIX, Left, Tally, read_tally
 from scheduler.bench.processes import BenchError, Found, end_all, marked, send
 from scheduler.bench.servers import BucketServer, RayNodes
-from scheduler.settings import LOCAL_BASE, Settings
+from scheduler.bench.surroundings import base_image, bench_environment
+from scheduler.settings import Settings
 from workers.container.api import DockerApi, Kind, MissingError
 from workers.container.interface import ContainerError
 from workers.container.scratch import OWNER_FILE, TRIALS
@@ -66,29 +67,16 @@ class World:
         self.sweeps: list[str] = []
         self.commands: list[Command] = []
         self.api = DockerApi()
-        for name in ("home", "t", "w"):
-            (folder / name).mkdir()
-        # A command looks for the verifier kit above its sweep file, and in its working directory.
-        (folder / "home" / "manifests").symlink_to(self._manifests)
-        token = folder / "token"
-        token.write_text(secrets.token_hex(32))
-        kept = {
-            name: value
-            for name, value in settings.environment.items()
-            if not name.startswith(("RAY_", "AWS_", "APIARY_"))
-        }
         self._environment = {
-            **kept,
-            "HOME": str(folder / "home"),
-            "TMPDIR": str(folder / "t"),
-            "PYTHONPATH": str(PACKAGES),
-            "APIARY_WORKSPACE": str(folder / "w"),
+            **bench_environment(folder, settings),
             "AWS_ACCESS_KEY_ID": "bench",
             "AWS_SECRET_ACCESS_KEY": _SECRET,
             "AWS_EC2_METADATA_DISABLED": "true",
         }
-        if settings.base_image is not None:
-            self._environment["APIARY_BASE_IMAGE"] = settings.base_image
+        # A command looks for the verifier kit above its sweep file, and in its working directory.
+        (folder / "home" / "manifests").symlink_to(self._manifests)
+        token = folder / "token"
+        token.write_text(secrets.token_hex(32))
         self._clustered = {
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
@@ -227,11 +215,7 @@ def world(manifests: Path, settings: Settings) -> Iterator[World]:
     Raises:
         BenchError: there is no Docker engine or no base image, or a server does not come.
     """
-    if not settings.base_image:
-        raise BenchError(
-            f"no base image was chosen: run `bash deploy/setup.sh`, which makes {LOCAL_BASE}…, or "
-            "name one in APIARY_BASE_IMAGE"
-        )
+    base_image(settings)
     folder = Path(tempfile.mkdtemp(prefix="ab-", dir="/tmp"))  # sockets' paths must be short
     try:
         made = World(folder, manifests, settings)

@@ -118,13 +118,14 @@ def main() -> None:
 def _fail(error: BaseException) -> Exit:
     # Here because the table knows every part of Apiary, and help should need none of them.
     from scheduler.cli.failures import advice_on, exit_of
+    from scheduler.report.transcript import visible
 
     code = exit_of(error)
     if code is Exit.BUG:
         traceback.print_exception(error)
         click.echo("✗ this is a bug of Apiary; its traceback stands above", err=True)
     elif str(error):
-        for line in str(error).splitlines():
+        for line in visible(str(error)).splitlines():
             click.echo(f"✗ {line}", err=True)
         if advice := advice_on(error):
             click.echo(advice, err=True)

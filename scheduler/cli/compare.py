@@ -28,7 +28,9 @@ from scheduler.report.tables import plain_table, rate_text, titled
 MAX_MOVED = 40
 """Rows of the table of tasks that moved; ``--json`` has all."""
 MAX_NAMED = 3
-"""Attempts named in one of its rows and side."""
+"""Attempts named of one of its rows and side."""
+WIDEST_NAME = 48
+"""Columns that a task's name gets before it is folded, however narrow the terminal is."""
 
 
 @click.command("compare")
@@ -83,6 +85,17 @@ def points(difference: float | None) -> str:
     return "-" if difference is None else f"{100 * difference:+.1f} pp"
 
 
+def named_table(heading: str, names: list[str]) -> Table:
+    """A table whose first column has names, whole as far as ``WIDEST_NAME`` goes.
+
+    Figures may take two lines; a name that is cut up can be neither read nor copied.
+    """
+    table = plain_table()
+    widest = max(map(len, names), default=0)
+    table.add_column(heading, overflow="fold", min_width=min(widest, WIDEST_NAME))
+    return table
+
+
 def _pair(pair: PairScore, found: Comparison) -> Iterator[Group | Text]:
     names = dict.fromkeys((pair.condition_a, pair.condition_b))
     yield Text("\n" + " → ".join(names), style="bold")
@@ -94,9 +107,11 @@ def _pair(pair: PairScore, found: Comparison) -> Iterator[Group | Text]:
     regression = [task for task in pair.tasks if task.layer == "regression"]
     if regression:
         yield titled("Regression: behaviour by behaviour (passed/planned)", _tasks(regression))
+        yield from _shown_by(regression)
     moved = [task for task in pair.moved if task.layer != "regression"]
     if moved:
         yield titled("Workflow tasks that moved (passed/planned)", _tasks(moved))
+        yield from _shown_by(moved)
     elif pair.workflow is not None:
         yield Text("no workflow task moved\n")
     for side, sweep, lost in (("a", found.a, pair.lost_a), ("b", found.b, pair.lost_b)):
@@ -124,11 +139,9 @@ def _workflow(pair: WorkflowPair) -> Table:
 
 def _tasks(tasks: list[TaskPair]) -> Table:
     tested = any(task.p is not None for task in tasks)
-    table = plain_table("task")
+    table = named_table("task", [short_name(task.task) for task in tasks[:MAX_MOVED]])
     for heading in ("a", "b", "b - a", *(("p", "p(Holm)") if tested else ())):
         table.add_column(heading, justify="right")
-    table.add_column("attempts of a", overflow="fold")
-    table.add_column("attempts of b", overflow="fold")
     for task in tasks[:MAX_MOVED]:
         fell = (task.difference or 0.0) < 0
         style = "red" if fell else "green" if task.difference else ""
@@ -138,12 +151,25 @@ def _tasks(tasks: list[TaskPair]) -> Table:
             _counts(task.b),
             Text(points(task.difference), style=style),
             *((_p(task.p), _p(task.p_holm)) if tested else ()),
-            _named(task.a, "pass" if fell else "fail") if task.difference else "",
-            _named(task.b, "fail" if fell else "pass") if task.difference else "",
         )
     if len(tasks) > MAX_MOVED:
         table.add_row("…", f"{len(tasks) - MAX_MOVED} more with --json")
     return table
+
+
+def _shown_by(tasks: list[TaskPair]) -> Iterator[Text]:
+    """The attempts to look at, a line for each task that moved.
+
+    As columns of the table they would leave no room for the tasks' names.
+    """
+    moved = [task for task in tasks[:MAX_MOVED] if task.difference]
+    for task in moved:
+        fell = (task.difference or 0.0) < 0
+        a = _named(task.a, "pass" if fell else "fail")
+        b = _named(task.b, "fail" if fell else "pass")
+        yield Text(f"{short_name(task.task)}: a {a or '-'}; b {b or '-'}", style="dim")
+    if moved:
+        yield Text()
 
 
 def _counts(cell: SideCell) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scheduler.cli.compare import points
+from scheduler.cli.compare import named_table, points
 from scheduler.cli.exits import Exit
 from scheduler.cli.names import find_sweep
 from scheduler.cli.options import data_console, json_option, opened, store_option
@@ -124,7 +124,7 @@ def show_gate(found: Gate, console: Console) -> None:
 
 
 def _behaviours(found: Gate) -> Table:
-    table = plain_table("behaviour")
+    table = named_table("behaviour", [short_name(each.task) for each in found.behaviours])
     for heading in ("condition", "baseline", "now", "status", "p(Holm)", "p(Fisher)"):
         table.add_column(heading, justify="left" if heading in ("condition", "status") else "right")
     for each in found.behaviours:

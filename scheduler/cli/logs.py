@@ -11,7 +11,8 @@ from contextlib import suppress
 import click
 from rich.text import Text
 
-from scheduler.claim_format import at_work
+from scheduler.claim_format import at_work, read_beat
+from scheduler.claims import Watch
 from scheduler.cli.exits import Exit, UsageFault
 from scheduler.cli.names import find_sweep
 from scheduler.cli.options import (
@@ -90,7 +91,17 @@ def command(
 
 
 def _followed(store: Store, sweep: str, reader: JournalReader) -> Iterator[JournalLine]:
-    return following(reader, lambda: at_work(store, sweep) is None, lambda: time.sleep(PAUSE_S))
+    watches: dict[int, Watch] = {}
+
+    def is_over() -> bool:
+        claim = at_work(store, sweep)
+        if claim is None:
+            return True
+        # One that died on another machine is known by its silence alone.
+        watch = watches.setdefault(claim.generation, Watch(claim, time.monotonic()))
+        return watch.is_over(read_beat(store, sweep, claim.generation), time.monotonic())
+
+    return following(reader, is_over, lambda: time.sleep(PAUSE_S))
 
 
 def _print(line: JournalLine, as_json: bool) -> None:

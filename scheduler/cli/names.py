@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from scheduler.cli.exits import UsageFault
-from scheduler.lock import read_locks
+from scheduler.lock import LockError, read_locks
 from scheduler.lock_plan import plan_from_lock
 from scheduler.manifest.faults import nearest_name
 from scheduler.report.names import sweep_start
 from scheduler.watch.trial_reader import Subject
+from workers.contract.base import FormatError
 from workers.storage import Store
 
 _ATTEMPT = re.compile(r"sweeps/[^/]+/(?:tries|attempts)/[0-9a-f]{2}/([0-9a-f]{32})/")
@@ -83,7 +84,12 @@ def find_planned(store: Store, name: str, sweep: str | None) -> Subject:
         raise UsageFault(f"{name!r} is no attempt: write 2 to 32 hex digits of its id")
     sweeps = list_sweeps(store)[::-1] if sweep is None else [find_sweep(store, sweep)]
     for each in sweeps:
-        plan = plan_from_lock(read_locks(store, each)[-1])
+        try:
+            plan = plan_from_lock(read_locks(store, each)[-1])
+        except (FormatError, LockError):
+            if sweep is not None:
+                raise
+            continue  # The attempt may be of another one.
         meant = [planned for planned in plan.attempts if planned.attempt.startswith(name)]
         if len(meant) == 1:
             cell = next(cell for cell in plan.cells if cell.cell == meant[0].cell)

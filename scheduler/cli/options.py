@@ -56,6 +56,27 @@ def ray_option(function: F) -> F:
     )(function)
 
 
+def scale_option(function: F) -> F:
+    """``--max-nodes``; ``check_scaling`` must follow."""
+    return click.option(
+        "--max-nodes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Ask the cluster's autoscaler for as many nodes as are needed, at most N, and give "
+        "back what is spare.",
+    )(function)
+
+
+def check_scaling(max_nodes: int | None, ray_address: str | None) -> None:
+    """Refuses ``--max-nodes`` where there is no cluster that could grow.
+
+    Raises:
+        click.UsageError: so.
+    """
+    if max_nodes is not None and ray_address is None:
+        raise click.UsageError("--max-nodes needs --ray-address: a machine alone cannot grow")
+
+
 def log_option(function: F) -> F:
     """``--log-format``."""
     return click.option(
@@ -184,8 +205,11 @@ class Unpadded(io.TextIOBase):
 def _console(stream: TextIO) -> Console:
     """A console as wide as its terminal; a file or a pipe has room for whole tables.
 
-    Names come from files: one with brackets is text, and no style.
+    Names come from files: one with brackets is text, and no style. What the terminal's encoding
+    does not know, as ✓ in Latin-1, is shown as a question mark.
     """
+    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        stream.reconfigure(errors="replace")
     if stream.isatty():
         return Console(file=stream, highlight=False, markup=False)
     width = shutil.get_terminal_size((WIDTH, 24)).columns

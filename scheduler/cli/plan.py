@@ -17,6 +17,7 @@ from scheduler.cli.sweep_flags import SweepFlags, base_of, grown, planned, sweep
 from scheduler.estimate import Estimate, Tokens
 from scheduler.growth import Growth
 from scheduler.plan import Plan
+from scheduler.relay_check import relay_line, with_relay_seen
 from scheduler.report.names import counted, short_name
 from scheduler.report.tables import plain_table, titled
 from scheduler.settings import read_settings
@@ -55,16 +56,18 @@ def command(
     Every file is read and checked as by `run`; a key that is not set is only a warning here.
     Neither Docker nor Ray nor the store is asked, but with --into the store is: what would be
     added to that sweep, what is kept, and what has changed; and with --estimate what the same
-    cells cost before.
+    cells cost before. A deployment's relay is asked whether it is ready for the sweep.
     """
     settings = read_settings()
     base = base_of(settings)
     if flags.into is None:
         plan = planned(flags, store_url, settings, base, to_run=False)
+        plan = with_relay_seen(plan, settings.environment, key_needed=False)
         asked = open_store(plan.spec.store) if from_store else None
         show_plan(plan, as_json, estimate_of(plan, tokens, asked))
     else:
         growth, store = grown(flags, flags.into, store_url, settings, base, to_run=False)
+        growth = growth.with_relay_seen(settings.environment, key_needed=False)
         left = left_of(growth.plan, committed(store, growth.plan.sweep))
         estimate = None
         if left.attempts:
@@ -127,8 +130,13 @@ def _print_plan(plan: Plan) -> None:
     )
     for line in detectable_lines(plan):
         console.print(line, markup=False, soft_wrap=True)
+    if plan.deployment is not None:
+        console.print(relay_line(plan.deployment, plan.relay_seen), markup=False, soft_wrap=True)
+    if plan.spec.buzz is not None:
+        told = ", ".join(f"{name} {each[:12]}" for name, each in plan.spec.buzz.digests.items())
+        console.print(f"agent buzz: {told}", markup=False, soft_wrap=True)
     for name, endpoint in plan.spec.endpoints.items():
-        where = endpoint.base_url or endpoint.provider
+        where = endpoint.upstream or endpoint.provider
         key = f", key from ${endpoint.api_key_env}" if endpoint.api_key_env else ", no key"
         console.print(f"endpoint {name}: {where}{key}", markup=False, soft_wrap=True)
 
@@ -144,6 +152,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "store": plan.spec.store,
         "network": plan.spec.network,
+        "agent": plan.spec.agent,
+        "programs": {} if plan.spec.buzz is None else plan.spec.buzz.digests,
+        "relay": plan.spec.relay
+        if plan.spec.relay == "embedded"
+        else plan.spec.relay.model_dump(mode="json"),
+        "relay_seen": plan.relay_seen and plan.relay_seen.model_dump(mode="json"),
         "base_image": plan.spec.base_image,
         "seed": plan.spec.seed,
         "scoring": plan.scoring.model_dump(mode="json"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from scheduler.cli.exits import Exit, UsageFault
 from scheduler.cli.names import find_sweep
@@ -29,6 +30,7 @@ from scheduler.report.collect import collect_under
 from scheduler.report.names import counted, place_of, short_name
 from scheduler.report.results import SweepResults
 from scheduler.report.tables import plain_table, titled
+from scheduler.report.transcript import visible
 
 if TYPE_CHECKING:
     from scheduler.dataset.regrade_format import NotRegraded, Regrade, Regraded
@@ -165,15 +167,17 @@ def _changes(changes: tuple[Regraded, ...]) -> Table:
             each.attempt[:12],
             verdict,
             f"{_number(each.old_reward)} → {_number(each.new_reward)}",
-            each.fault
-            or ", ".join(
-                f"{name} {_number(then)} → {_number(now)}"
-                for name, (then, now) in each.moved.items()
-            ),
+            Text(visible(each.fault or _moved(each))),
         )
     if len(changes) > MAX_ROWS:
         table.add_row("…", f"{len(changes) - MAX_ROWS} more in the document that is kept")
     return table
+
+
+def _moved(each: Regraded) -> str:
+    return ", ".join(
+        f"{name} {_number(then)} → {_number(now)}" for name, (then, now) in each.moved.items()
+    )
 
 
 def _left_out(rows: tuple[NotRegraded, ...]) -> Table:
@@ -181,7 +185,8 @@ def _left_out(rows: tuple[NotRegraded, ...]) -> Table:
     for heading in ("condition", "attempt", "why"):
         table.add_column(heading, overflow="fold")
     for each in rows[:MAX_ROWS]:
-        table.add_row(short_name(each.task), each.condition, each.attempt[:12], each.reason)
+        reason = Text(visible(each.reason))
+        table.add_row(short_name(each.task), each.condition, each.attempt[:12], reason)
     if len(rows) > MAX_ROWS:
         table.add_row("…", f"{len(rows) - MAX_ROWS} more in the document that is kept")
     return table

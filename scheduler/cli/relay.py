@@ -18,8 +18,25 @@ from workers.nostr.attestation import attest
 from workers.nostr.errors import KeyFormatError
 from workers.nostr.keys import Keypair
 from workers.relay import EmbeddedRelay, EventFile, EventFileError
+from workers.relay.limits import Limits
+from workers.relay.rates import Quota, Rates
 
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class RateText(click.ParamType[Quota]):
+    """``COUNT/SECONDS``."""
+
+    name = "count/seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The quota that a text says."""
+        if isinstance(value, Quota):
+            return value
+        count, _, seconds = str(value).partition("/")
+        if not count.isdecimal() or not seconds.isdecimal() or not int(count) * int(seconds):
+            self.fail(f"expected COUNT/SECONDS, for example 300/60, found {value!r}", param, ctx)
+        return Quota(int(count), int(seconds))
 
 
 @click.group("relay")
@@ -31,6 +48,23 @@ def command() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=0, type=click.IntRange(0, 65535), help="Port; by default any free one."
+)
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Serve as a deployment with this RELAY_URL: requests that name another host get 404. Of "
+    "wss:// something before it must end TLS.",
+)
+@click.option(
+    "--api-rate",
+    type=RateText(),
+    help="Requests over HTTP per key, for example 300/60 (a deployment's); by default no limit.",
+)
+@click.option(
+    "--frame-rate", type=RateText(), help="Likewise, WebSocket frames (a deployment's: 50/5)."
+)
+@click.option(
+    "--message-rate", type=RateText(), help="Likewise, messages (a deployment's: 120/60)."
 )
 @click.option(
     "--events",
@@ -56,6 +90,10 @@ def command() -> None:
 def serve(
     host: str,
     port: int,
+    url: str | None,
+    api_rate: Quota | None,
+    frame_rate: Quota | None,
+    message_rate: Quota | None,
     events: Path | None,
     owner_file: Path | None,
     key_count: int,
@@ -63,13 +101,21 @@ def serve(
 ) -> int:
     """Serve one relay until Ctrl-C.
 
-    It admits the owner and every key that the owner attests. Without --events it forgets
+    It admits the owner and every key that the owner attests, and nobody else. With --url it is
+    what a sweep takes for a deployment (see docs/external-relay.md). Without --events it forgets
     everything at its end; with it, name the same --owner again, or earlier keys stay outside.
     """
     if owner_file is None and not key_count:
         raise UsageFault("nobody could use this relay: name an --owner, or ask for --keys 1")
     owner = Keypair.generate() if owner_file is None else _owner(owner_file)
-    relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=None)
+    rates = Rates(api_rate, frame_rate, message_rate)
+    scheme, authority = ("ws", None) if url is None else _parts(url)
+    relay = EmbeddedRelay(
+        owner_pubkey=owner.pubkey,
+        host=authority,
+        secure=scheme == "wss",
+        limits=Limits(rates=rates),
+    )
     with ExitStack() as stack:
         try:
             if events is not None:
@@ -77,10 +123,21 @@ def serve(
             listener = _listen(host, port)
         except EventFileError as error:
             raise UsageFault(str(error)) from error
-        address = _address(_REACHED_AT.get(host, host), listener.getsockname()[1])
-        shown = _introduction(relay, owner, address, key_count)
+        listens = _address(_REACHED_AT.get(host, host), listener.getsockname()[1])
+        shown = {
+            **_introduction(relay, owner, f"{scheme}://{authority or listens}", key_count),
+            "listens": listens,
+        }
         asyncio.run(_serve(relay, listener, shown, as_json))
     return Exit.DONE
+
+
+def _parts(url: str) -> tuple[str, str]:
+    """Scheme and authority of a relay's own address."""
+    scheme, _, authority = url.rstrip("/").partition("://")
+    if scheme not in ("ws", "wss") or not authority or "/" in authority:
+        raise UsageFault(f"--url must be ws://host[:port] or wss://host[:port], found {url!r}")
+    return scheme, authority
 
 
 def _owner(path: Path) -> Keypair:
@@ -113,13 +170,11 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _introduction(
-    relay: EmbeddedRelay, owner: Keypair, address: str, key_count: int
-) -> dict[str, Any]:
+def _introduction(relay: EmbeddedRelay, owner: Keypair, url: str, key_count: int) -> dict[str, Any]:
     """What a client needs to know; secrets of made keys are here because they were asked for."""
     made = [Keypair.generate() for _ in range(key_count)]
     return {
-        "url": f"ws://{address}",
+        "url": url,
         "relay": relay.pubkey,
         "owner": owner.pubkey,
         "keys": [

@@ -10,12 +10,14 @@ import click
 from scheduler.cli.names import find_sweep
 from scheduler.cli.options import (
     MetricsOptions,
+    check_scaling,
     human_console,
     json_option,
     log_option,
     metrics_options,
     opened,
     ray_option,
+    scale_option,
     store_option,
     sweep_argument,
 )
@@ -24,6 +26,7 @@ from scheduler.lock import lock_key, read_locks, revised, write_next
 from scheduler.lock_difference import difference
 from scheduler.lock_plan import key_faults, plan_from_lock
 from scheduler.manifest import ManifestError, load_endpoints
+from scheduler.relay_check import with_relay_seen
 from scheduler.retry import DEADLY_CAUSES, DeadRetry
 from scheduler.settings import read_settings
 from workers.contract.outcome import Cause
@@ -68,6 +71,7 @@ from workers.journal import LogFormat
     "--budget-output-tokens", type=click.IntRange(min=1), help="Likewise, its tokens out."
 )
 @ray_option
+@scale_option
 @metrics_options
 @log_option
 @store_option
@@ -83,6 +87,7 @@ def command(
     budget_input_tokens: int | None,
     budget_output_tokens: int | None,
     ray_address: str | None,
+    max_nodes: int | None,
     metrics: MetricsOptions,
     log_format: LogFormat,
     store_url: str | None,
@@ -97,6 +102,7 @@ def command(
     --retry-cause says so: their old tries stay on record and no longer count. Where nothing is
     open, only the report is written again, and no key is needed.
     """
+    check_scaling(max_nodes, ray_address)
     settings = read_settings()
     store = opened(store_url, settings)
     lock = read_locks(store, find_sweep(store, sweep))[-1]
@@ -120,6 +126,10 @@ def command(
     place = lock_key(lock.sweep, lock.number)
 
     def keys_are_there() -> None:
+        for told in with_relay_seen(
+            plan, settings.environment, key_needed=ray_address is None
+        ).warnings[len(plan.warnings) :]:
+            human_console().print(f"! {told}", markup=False, soft_wrap=True)
         faults = key_faults(place, plan.spec.endpoints, settings.environment)
         if faults and ray_address is None:
             raise ManifestError(faults)
@@ -138,6 +148,14 @@ def command(
     return run_to_report(
         plan,
         store,
-        Running(slots, ray_address, as_json, metrics, retry=retry, log_format=log_format),
+        Running(
+            slots,
+            ray_address,
+            as_json,
+            metrics,
+            retry=retry,
+            log_format=log_format,
+            max_nodes=max_nodes,
+        ),
         keys_are_there,
     )

@@ -8,17 +8,20 @@ from scheduler.cli.exits import Exit
 from scheduler.cli.growth import committed, growth_lines
 from scheduler.cli.options import (
     MetricsOptions,
+    check_scaling,
     human_console,
     json_option,
     log_option,
     metrics_options,
     ray_option,
+    scale_option,
     store_option,
 )
 from scheduler.cli.plan import show_growth, show_plan
 from scheduler.cli.sweep_flags import SweepFlags, base_of, grown, planned, sweep_flags
 from scheduler.growth import Growth
 from scheduler.plan import Plan
+from scheduler.relay_check import relay_line, with_relay_seen
 from scheduler.report.names import counted
 from scheduler.settings import read_settings
 from workers.journal import LogFormat
@@ -34,6 +37,7 @@ from workers.storage import Store
     help="Write the sweep's lock and start nothing; `apiary resume` runs it.",
 )
 @ray_option
+@scale_option
 @metrics_options
 @log_option
 @store_option
@@ -43,6 +47,7 @@ def command(
     dry_run: bool,
     lock_only: bool,
     ray_address: str | None,
+    max_nodes: int | None,
     metrics: MetricsOptions,
     log_format: LogFormat,
     store_url: str | None,
@@ -58,6 +63,7 @@ def command(
     the old one. Nothing may be taken away, and `apiary plan --into` shows all of it before. A
     driver that is at work gives way to this one; with --lock-only it first ends what it has.
     """
+    check_scaling(max_nodes, ray_address)
     settings = read_settings()
     base = base_of(settings)
     growth: Growth | None = None
@@ -66,8 +72,10 @@ def command(
     to_run = not (dry_run or lock_only) and ray_address is None
     if flags.into is None:
         plan = planned(flags, store_url, settings, base, to_run=to_run)
+        plan = with_relay_seen(plan, settings.environment, key_needed=to_run)
     else:
         growth, store = grown(flags, flags.into, store_url, settings, base, to_run=to_run)
+        growth = growth.with_relay_seen(settings.environment, key_needed=to_run)
         plan = growth.plan
     if dry_run:
         if growth is not None and store is not None:
@@ -82,7 +90,14 @@ def command(
     # Here because Ray and Docker take a second to load, and a wrong file is told without them.
     from scheduler.cli.running import Running, grow_sweep, start_sweep
 
-    how = Running(flags.n_concurrent, ray_address, as_json, metrics, log_format=log_format)
+    how = Running(
+        flags.n_concurrent,
+        ray_address,
+        as_json,
+        metrics,
+        log_format=log_format,
+        max_nodes=max_nodes,
+    )
     if growth is not None and store is not None:
         return grow_sweep(growth, store, how, lock_only=lock_only)
     return start_sweep(plan, how, lock_only=lock_only)
@@ -93,6 +108,8 @@ def announce(plan: Plan) -> None:
     human = human_console()
     for warning in plan.warnings:
         human.print(f"! {warning}", markup=False, soft_wrap=True)
+    if plan.deployment is not None:
+        human.print(relay_line(plan.deployment, plan.relay_seen), markup=False, soft_wrap=True)
     if plan.base_image is None:
         human.print(
             "! no base image was chosen: task images are built on what they name themselves"

@@ -51,6 +51,8 @@ class Running:
     retry: DeadRetry | None = None
     """Which dead attempts get fresh tries; null: none."""
     log_format: LogFormat = "json"
+    max_nodes: int | None = None
+    """Nodes that the cluster is asked for, at most; null: those that are there are used."""
 
 
 def start_sweep(plan: Plan, how: Running, *, lock_only: bool = False) -> Exit:
@@ -174,6 +176,7 @@ def run_to_report(
             before_nodes=before_nodes,
             node_metrics=how.metrics.of_nodes,
             log_format=how.log_format,
+            max_nodes=how.max_nodes,
         )
         if end.state == "infrastructure":
             told_before.append(end.reason)

@@ -24,6 +24,7 @@ from scheduler.cli.options import (
     ray_option,
     store_option,
 )
+from scheduler.cli.shown_runs import ShownRuns, count_run, longest_gap
 from scheduler.errors import DriverError
 from scheduler.metrics import SeriesMetrics
 from scheduler.report.tables import plain_table
@@ -177,45 +178,20 @@ def serve(
         _runner(schedules, ray_address, store_url, as_json, after_run) as (runner, stop),
     ):
         human = human_console()
+        shown = ShownRuns(metrics)
         for line in runner.lines:
-            series = line.schedule.series
-            metrics.planned(series, longest_gap(line.table, _now()).total_seconds())
-            for record in read_trend(line.ledger.store, series, 60):
-                count_run(metrics, record)
+            period = longest_gap(line.table, _now())
+            metrics.planned(line.schedule.series, period.total_seconds())
+        shown.look(runner)
         if metrics_port is not None:
             url = stack.enter_context(served(metrics.exposition, metrics_port, metrics_address))
             human.print(f"metrics: {url}", markup=False)
         human.print(f"{len(runner.lines)} series; Ctrl-C ends it", markup=False)
         while not stop.draining:
             wait_s = _look(runner)
+            shown.look(runner)
             _pause(wait_s, stop)
     return Exit.INTERRUPTED
-
-
-def count_run(metrics: SeriesMetrics, record: Any) -> None:
-    """Shows a run that ended well enough to say something."""
-    if not record.counts:
-        return
-    ratios = {
-        each.condition: each.workflow if each.workflow is not None else each.passed / each.planned
-        for each in record.conditions
-    }
-    fallen = sum(test.fallen_since is not None for test in record.judgement.tests)
-    at_s = datetime.fromisoformat(record.ended_at).timestamp()
-    metrics.succeeded(record.series, at_s, ratios, fallen)
-
-
-def longest_gap(table: Timetable, now: datetime) -> timedelta:
-    """The longest time between two of the due times of the next year, or of the first 400."""
-    longest, before = timedelta(), now
-    for number in range(400):
-        due = table.cron.next_after(before)
-        if due is None or (number and due > now + timedelta(days=366)):
-            break
-        if number:
-            longest = max(longest, due - before)
-        before = due
-    return longest
 
 
 def _look(runner: Runner) -> float:

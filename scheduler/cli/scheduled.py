@@ -16,6 +16,7 @@ from scheduler.lock_plan import key_faults, plan_from_lock
 from scheduler.manifest import ManifestError, Overrides, load_sweep
 from scheduler.metrics import metrics_key
 from scheduler.plan import Plan, make_plan
+from scheduler.relay_check import with_relay_seen
 from scheduler.series.ledger import sweep_id
 from scheduler.series.runner import RunEnd
 from scheduler.series.schedule_file import Schedule
@@ -56,6 +57,7 @@ class ScheduledSweep:
         def keys_are_there() -> None:
             place = lock_key(plan.sweep, plan.number)
             faults = key_faults(place, plan.spec.endpoints, self._settings.environment)
+            with_relay_seen(plan, self._settings.environment, key_needed=how.ray_address is None)
             if faults and how.ray_address is None:
                 raise ManifestError(faults)
 
@@ -81,6 +83,9 @@ class ScheduledSweep:
         if numbers:
             return plan_from_lock(read_lock(store, sweep, numbers[-1]))
         plan = planned(schedule, due, self._settings, self._store_url, self._how.n_concurrent)
+        plan = with_relay_seen(
+            plan, self._settings.environment, key_needed=self._how.ray_address is None
+        )
         try:
             plan = with_base_digest(plan)
         except ContainerError:

@@ -120,6 +120,8 @@ def _heading(found: AttemptFiles, chosen: str | None, record: TryRecord | None) 
             f"({at_least}${usage.uncached_cost_usd:.4f} without the cache)",
             style="dim",
         )
+    for difference in record.token_differences:
+        yield Text(visible(difference.told()), style="yellow")
     if record.graded_live:
         living = "; ".join(record.survivors)
         yield Text(f"graded while it still ran: {visible(living)}", style="yellow")

@@ -14,12 +14,13 @@ from scheduler.cli.exits import Exit
 from scheduler.cli.growth import committed, differences, growth_document, growth_lines
 from scheduler.cli.names import find_sweep, list_sweeps
 from scheduler.cli.options import data_console, human_console, json_option, opened, store_option
-from scheduler.lock import read_locks
+from scheduler.lock import LockError, read_locks
 from scheduler.report.collect import collect
 from scheduler.report.names import counted
 from scheduler.report.score import score
 from scheduler.report.summary import Rates, Summary
 from scheduler.report.tables import plain_table
+from workers.contract.base import FormatError
 from workers.storage import Store
 
 
@@ -30,15 +31,19 @@ from workers.storage import Store
 def command(sweep: str | None, store_url: str | None, as_json: bool) -> int:
     """Show how far sweeps are.
 
-    Without SWEEP, all sweeps of the store. What a running driver holds in its hands is not in
+    Without SWEEP, all sweeps of the store; one that cannot be read is named, and the exit code is 5
+    then. What a running driver holds in its hands is not in
     the store yet and counts as open. For a sweep that has grown, what each of its locks changed.
     """
     store = opened(store_url)
-    names = list_sweeps(store) if sweep is None else [find_sweep(store, sweep)]
-    summaries = [score(collect(store, name)) for name in names]
+    if sweep is None:
+        summaries, faults = _all(store)
+    else:
+        summaries, faults = [score(collect(store, find_sweep(store, sweep)))], {}
     if as_json:
         shown = [{**_document(each), "locks": _growth(store, each.sweep)} for each in summaries]
         shown = [{**each, "driver": _driver(store, each["sweep"])} for each in shown]
+        shown += [{"sweep": name, "fault": fault} for name, fault in faults.items()]
         click.echo(json.dumps(shown, sort_keys=True))
     elif summaries:
         data_console().print(_table(summaries))
@@ -46,11 +51,24 @@ def command(sweep: str | None, store_url: str | None, as_json: bool) -> int:
             _print_growth(store, summary.sweep)
             _print_dead(summary)
             _print_driver(store, summary.sweep)
-    else:
+    elif not faults:
         human_console().print(
             f"{store.url}: there is no sweep in this store yet", markup=False, soft_wrap=True
         )
-    return Exit.DONE
+    for name, fault in faults.items():
+        human_console().print(f"✗ {name} cannot be read: {fault}", markup=False, soft_wrap=True)
+    return Exit.INFRASTRUCTURE if faults else Exit.DONE
+
+
+def _all(store: Store) -> tuple[list[Summary], dict[str, str]]:
+    """Every sweep that can be read, and why the others cannot: they hide none."""
+    summaries, faults = [], {}
+    for name in list_sweeps(store):
+        try:
+            summaries.append(score(collect(store, name)))
+        except (FormatError, LockError) as error:
+            faults[name] = str(error)
+    return summaries, faults
 
 
 def _driver(store: Store, sweep: str) -> dict[str, Any] | None:

@@ -45,11 +45,31 @@ _OPTIONS = (
     ),
     click.option(
         "--agent",
-        type=click.Choice(["reference", "oracle", "nop"]),
-        help="Who works: a model's agent, a task's own solution, or nobody. The last two take no "
-        "--manifest.",
+        type=click.Choice(["reference", "buzz", "oracle", "nop"]),
+        help="Who works: a model's agent (Apiary's own, or Buzz's production stack), a task's own "
+        "solution, or nobody. The last two take no --manifest.",
+    ),
+    click.option(
+        "--agent-bin-dir",
+        metavar="DIR",
+        help="Folder with Linux builds of buzz-acp, buzz-agent and buzz-dev-mcp, for --agent buzz.",
     ),
     click.option("--endpoint-config", metavar="FILE", help="Endpoint file, JSON or YAML."),
+    click.option(
+        "--relay-url",
+        metavar="URL",
+        help="The relay of a Buzz deployment, its RELAY_URL; by default every trial has its own.",
+    ),
+    click.option(
+        "--relay-owner-key-env",
+        metavar="NAME",
+        help="The variable on every node with the secret key of an owner, a member of that relay.",
+    ),
+    click.option(
+        "--relay-gateway",
+        metavar="HOST:PORT",
+        help="Where nodes connect to in place of the host and port of --relay-url.",
+    ),
     click.option(
         "--layer",
         type=click.Choice(["regression", "workflow"]),
@@ -107,6 +127,9 @@ class SweepFlags:
     path: Path | None
     manifests: tuple[Path, ...]
     endpoint_config: str | None
+    relay_url: str | None
+    relay_owner_key_env: str | None
+    relay_gateway: str | None
     layer: str | None
     attempts: int | None
     include_task: tuple[str, ...]
@@ -117,6 +140,7 @@ class SweepFlags:
     name: str | None
     seed: int | None
     agent: str | None
+    agent_bin_dir: str | None
     timeout_multiplier: float | None
     agent_timeout_multiplier: float | None
     verifier_timeout_multiplier: float | None
@@ -150,6 +174,10 @@ class SweepFlags:
             store=store_url,
             seed=self.seed,
             agent=self.agent,
+            agent_bin_dir=self.agent_bin_dir,
+            relay_url=self.relay_url,
+            relay_owner_key_env=self.relay_owner_key_env,
+            relay_gateway=self.relay_gateway,
             multipliers=self.multipliers,
         )
         if self.sweep_file is not None:

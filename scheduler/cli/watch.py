@@ -46,7 +46,8 @@ def command(
     """
     store = opened(store_url)
     console = data_console()
-    once = once or not (as_json or console.is_terminal)
+    # A dumb terminal can be written to and not be drawn on.
+    once = once or not (as_json or (console.is_terminal and not console.is_dumb_terminal))
     if trial is not None:
         with TrialReader(store, find_planned(store, trial, sweep)) as trials:
             trials_view = _View(trials.look, trial_screen, trial_lines, _trial_line)

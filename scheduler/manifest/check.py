@@ -85,7 +85,7 @@ def _fault(
     detail: Mapping[str, Any],
     show_values: bool,
 ) -> ManifestFault:
-    place: Place = tuple(part for part in detail["loc"] if part != "[key]")
+    place: Place = tuple(part for part in detail["loc"] if not _is_aside(part))
     kind, context = str(detail["type"]), detail.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown_field(model, document, place)
@@ -104,6 +104,11 @@ def _fault(
         if kind == "string_type" and isinstance(found, bool | int | float):
             message += ": put it in quotes"
     return document.fault(place, message, nearest)
+
+
+def _is_aside(part: str | int) -> bool:
+    """Whether a part of a place is a note of the checker: a key, or one of several kinds."""
+    return isinstance(part, str) and part.startswith("[") and part.endswith("]")
 
 
 def _expectation(kind: str, context: Mapping[str, Any], fallback: str) -> str:

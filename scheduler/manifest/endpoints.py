@@ -11,7 +11,7 @@ from scheduler.manifest.check import check
 from scheduler.manifest.document import Document
 from scheduler.manifest.faults import ManifestError, ManifestFault
 from scheduler.manifest.files import read_document
-from workers.contract.endpoint import Endpoint, EndpointFile
+from workers.contract.endpoint import BASE_URL_VARIABLES, Endpoint, EndpointFile
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,14 @@ def find_endpoint_file(name: str, folder: Path) -> Path | None:
 
 def _url_faults(document: Document, endpoints: Mapping[str, Endpoint]) -> Iterator[ManifestFault]:
     for name, endpoint in endpoints.items():
-        if endpoint.base_url is None:
+        variable = BASE_URL_VARIABLES.get(endpoint.provider, "")
+        # As in Buzz's own files, which have no field for it.
+        said = endpoint.base_url or endpoint.env.get(variable)
+        if said is None:
             continue
+        place = (name, "base_url") if endpoint.base_url else (name, "env", variable)
         try:
-            parts = urlsplit(endpoint.base_url)
+            parts = urlsplit(said)
             sound = bool(parts.hostname) and parts.port != 0
             secret = parts.username or parts.password or parts.query or parts.fragment
         except ValueError:
@@ -119,6 +123,6 @@ def _url_faults(document: Document, endpoints: Mapping[str, Endpoint]) -> Iterat
                 "a base URL may hold no user, password, query or fragment: it is recorded; "
                 "parameters stand in the field query"
             )
-            yield document.fault((name, "base_url"), message)
+            yield document.fault(place, message)
         elif not sound:
-            yield document.fault((name, "base_url"), "expected a URL with a host")
+            yield document.fault(place, "expected a URL with a host")

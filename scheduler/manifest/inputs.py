@@ -13,17 +13,21 @@ from scheduler.manifest.condition import LoadedCondition, load_condition, load_v
 from scheduler.manifest.endpoints import (
     LoadedEndpoints,
     find_endpoint_file,
+    key_problem,
     missing_keys,
     open_endpoints,
 )
 from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault, Place
 from scheduler.manifest.files import nearest_path
 from scheduler.manifest.made import played_condition, refuse_unplayable
+from scheduler.manifest.programs import Programs, ProgramsError, read_programs, start_warnings
 from scheduler.manifest.roots import shipped_endpoints
 from scheduler.manifest.selection import ChosenTask, choose_tasks, narrowed
 from scheduler.manifest.sweep import ConditionUse, LoadedSweep
 from scheduler.manifest.task import CONFIG_NAME
+from workers.contract.buzz import PROGRAMS, BuzzStack
 from workers.contract.endpoint import Endpoint
+from workers.contract.spec import Played
 from workers.storage import StoreError, open_store
 
 STORE_VARIABLE = "APIARY_STORE"
@@ -60,10 +64,16 @@ class SweepInputs:
     """Those that the conditions and the canaries use."""
     store: str
     warnings: tuple[str, ...]
+    programs: Programs | None = None
+    """Of agent ``buzz``, and of no other."""
 
 
 def read_inputs(
-    sweep: LoadedSweep, environment: Mapping[str, str], *, keys_needed: bool = True
+    sweep: LoadedSweep,
+    environment: Mapping[str, str],
+    *,
+    keys_needed: bool = True,
+    known_stack: BuzzStack | None = None,
 ) -> SweepInputs:
     """Reads tasks, conditions, prompts and endpoints of a sweep.
 
@@ -71,6 +81,7 @@ def read_inputs(
         sweep: from a sweep file or from flags.
         environment: where key variables must be set, and ``APIARY_STORE`` may be.
         keys_needed: whether a key variable that is not set is a fault; else it is a warning.
+        known_stack: the programs of a sweep that grows, where no folder of them is named.
 
     Raises:
         ManifestError: with every fault of every file, and of them together.
@@ -81,22 +92,23 @@ def read_inputs(
     with faults.gathering():
         tasks, notes = choose_tasks(sweep)
         warnings.extend(notes)
-    if sweep.file.agent == "reference":
+    agent = sweep.file.agent
+    played: Played | None = agent if agent == "oracle" or agent == "nop" else None
+    if played is None:
         for each in tasks:
             if each.task.config.agent.user is not None:
                 faults.add(ManifestFault(str(each.folder / CONFIG_NAME), None, "agent.user", _USER))
     conditions: list[LoadedCondition] = []
     runs: dict[str, tuple[dict[str, ChosenTask], int | None]] = {}
-    agent = sweep.file.agent
-    if agent != "reference":
+    if played is not None:
         with faults.gathering():
-            refuse_unplayable(sweep, agent, tasks)
-        loaded = played_condition(agent, agent)
+            refuse_unplayable(sweep, played, tasks)
+        loaded = played_condition(played, played)
         conditions.append(loaded)
-        runs[agent] = ({each.task.name: each for each in tasks}, sweep.file.attempts)
+        runs[played] = ({each.task.name: each for each in tasks}, sweep.file.attempts)
         if sweep.file.conditions:
-            warnings.append(f"agent {agent} asks no model: the sweep's conditions are not run")
-    for index, use in enumerate(sweep.file.conditions if agent == "reference" else ()):
+            warnings.append(f"agent {played} asks no model: the sweep's conditions are not run")
+    for index, use in enumerate(sweep.file.conditions if played is None else ()):
         with faults.gathering():
             made = _conditions(sweep, index)
             kept = tasks
@@ -114,26 +126,39 @@ def read_inputs(
     canaries: tuple[CanaryInput, ...] = ()
     with faults.gathering():
         canaries = read_canaries(sweep, tasks)
+    programs: Programs | None = None
+    with faults.gathering():
+        programs = _programs(sweep, known_stack)
     endpoints: LoadedEndpoints | None = None
-    if agent == "reference":
+    if played is None:
         with faults.gathering():
             _refuse_missing(sweep, ("endpoints",), sweep.endpoints_path)
             endpoints = open_endpoints(sweep.endpoints_path)
-    asking = conditions if agent == "reference" else []
+    asking = conditions if played is None else []
     for fault in _cross_faults(sweep, tasks, asking, endpoints, environment):
         faults.add(fault)
     for fault in _canary_faults(conditions, canaries, endpoints):
         faults.add(fault)
-    used = _used_endpoints(conditions) if agent == "reference" else ()
+    used = _used_endpoints(conditions) if played is None else ()
+    if agent == "reference" and endpoints is not None:
+        for fault in _unspoken(endpoints, used):
+            faults.add(fault)
     for fault in _key_faults(endpoints, used, environment):
         if keys_needed:
             faults.add(fault)
         else:
             warnings.append(str(fault))
+    lacking = _owner_fault(sweep, environment) if played is None else None
+    if lacking is not None and keys_needed:
+        faults.add(lacking)
+    elif lacking is not None:
+        warnings.append(str(lacking))
     faults.settle()
     known = {} if endpoints is None else endpoints.endpoints
     for condition in conditions:
         warnings.extend(condition.warnings)
+        if agent == "buzz":
+            warnings.extend(start_warnings(condition, known))
     cells = tuple(
         CellInput(chosen, loaded, attempts)
         for chosen in tasks
@@ -154,6 +179,7 @@ def read_inputs(
         },
         store=store_url_of(sweep, environment),
         warnings=tuple(warnings),
+        programs=programs,
     )
 
 
@@ -165,6 +191,39 @@ def _conditions(sweep: LoadedSweep, index: int) -> tuple[LoadedCondition, ...]:
         return (load_condition(path, sweep.manifests),)
     place = ("conditions", index, "vary")
     return load_variants(path, sweep.manifests, sweep.document, place, use.vary)
+
+
+def _programs(sweep: LoadedSweep, known: BuzzStack | None) -> Programs | None:
+    """The programs of agent ``buzz``; None: another agent works."""
+    folder = sweep.programs_path
+    if sweep.file.agent != "buzz":
+        if folder is not None:
+            message = f"agent {sweep.file.agent} has no programs of its own: they are agent buzz's"
+            raise ManifestError([sweep.document.fault(("agent_bin_dir",), message)])
+        return None
+    if folder is None:
+        if known is not None:
+            return Programs(known, {})
+        message = (
+            f"agent buzz needs the folder with Linux builds of {', '.join(PROGRAMS)}: name it in "
+            "agent_bin_dir, or with --agent-bin-dir"
+        )
+        raise ManifestError([sweep.document.fault(("agent",), message)])
+    try:
+        return read_programs(folder)
+    except ProgramsError as error:
+        place = ("agent_bin_dir",)
+        faults = [sweep.document.fault(place, problem) for problem in error.problems]
+        raise ManifestError(faults) from error
+
+
+def _unspoken(endpoints: LoadedEndpoints, used: Iterable[str]) -> Iterator[ManifestFault]:
+    """Endpoints whose provider only the production stack can ask."""
+    for name in used:
+        endpoint = endpoints.endpoints.get(name)
+        if endpoint is not None and endpoint.provider == "databricks":
+            message = "only agent buzz speaks to provider databricks; databricks_v2 serves both"
+            yield endpoints.document.fault((name, "provider"), message)
 
 
 def _attempts(sweep: LoadedSweep, use: ConditionUse) -> int | None:
@@ -221,6 +280,17 @@ def _key_faults(
     endpoints: LoadedEndpoints | None, used: Iterable[str], environment: Mapping[str, str]
 ) -> tuple[ManifestFault, ...]:
     return () if endpoints is None else missing_keys(endpoints, used, environment)
+
+
+def _owner_fault(sweep: LoadedSweep, environment: Mapping[str, str]) -> ManifestFault | None:
+    """Why the key of a deployment's owner cannot be had; None: it can, or none is needed."""
+    relay = sweep.file.relay
+    if relay == "embedded":
+        return None
+    what = "the secret key of the relay's owner"
+    message = key_problem(relay.owner_key_env, what, environment)
+    place = ("relay", "owner_key_env")
+    return None if message is None else sweep.document.fault(place, message)
 
 
 def _store_faults(sweep: LoadedSweep, environment: Mapping[str, str]) -> Iterator[ManifestFault]:

@@ -61,9 +61,12 @@ def _bare(annotation: Any) -> Any:
             annotation = get_args(annotation)[0]
         elif origin in (Union, types.UnionType):
             options = [part for part in get_args(annotation) if part is not type(None)]
-            if len(options) != 1:
+            # Of a word and a mapping only the mapping has fields.
+            mappings = [part for part in options if _is_model(_bare(part))]
+            chosen = options if len(options) == 1 else mappings
+            if len(chosen) != 1:
                 return None
-            annotation = options[0]
+            annotation = chosen[0]
         elif _is_model(annotation) and issubclass(annotation, pydantic.RootModel):
             annotation = annotation.model_fields["root"].annotation
         else:

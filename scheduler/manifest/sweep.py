@@ -17,6 +17,7 @@ from scheduler.manifest.files import read_document
 from scheduler.manifest.roots import find_manifests, shipped_endpoints
 from workers.contract.base import Strict
 from workers.contract.condition import NonEmpty, PositiveFloat, PositiveInt
+from workers.contract.relay import RelayKind
 from workers.contract.spec import PLAYED, AgentKind, Limits, TimeoutMultipliers
 from workers.contract.task import Layer
 
@@ -102,7 +103,10 @@ class SweepFile(Strict):
     endpoints: NonEmpty | None = None
     """Path of the endpoint file; null: the shipped ``anthropic-live.json``."""
     agent: AgentKind = "reference"
-    relay: Literal["embedded"] = "embedded"
+    agent_bin_dir: NonEmpty | None = None
+    """Folder with the programs of agent ``buzz``; their digests stand in the lock."""
+    relay: RelayKind = "embedded"
+    """A relay of its own for every trial, or the deployment that they share."""
     network: Literal["declared", "sealed"] = "declared"
     """``declared``: each task's own request; ``sealed``: no container has a network."""
     store: NonEmpty | None = None
@@ -137,6 +141,11 @@ class Overrides:
     store: str | None = None
     seed: int | None = None
     agent: str | None = None
+    agent_bin_dir: str | None = None
+    """A path that starts at the working directory, as ``endpoint_config``."""
+    relay_url: str | None = None
+    relay_owner_key_env: str | None = None
+    relay_gateway: str | None = None
     multipliers: Mapping[str, float] = field(default_factory=dict)
     """By the names of ``TimeoutMultipliers``."""
 
@@ -153,6 +162,10 @@ class Overrides:
             ("store",): ("--store", self.store),
             ("seed",): ("--seed", self.seed),
             ("agent",): ("--agent", self.agent),
+            ("agent_bin_dir",): ("--agent-bin-dir", self.agent_bin_dir),
+            ("relay", "url"): ("--relay-url", self.relay_url),
+            ("relay", "owner_key_env"): ("--relay-owner-key-env", self.relay_owner_key_env),
+            ("relay", "gateway"): ("--relay-gateway", self.relay_gateway),
             **{
                 ("timeout_multipliers", name): (
                     f"--{name.replace('_', '-')}-timeout-multiplier",
@@ -190,8 +203,18 @@ class LoadedSweep:
         """The endpoint file."""
         if self.file.endpoints is None:
             return shipped_endpoints(self.manifests) / DEFAULT_ENDPOINTS
-        by_flag = ("endpoints",) in self.document.flags
-        return _joined(Path() if by_flag else self.folder, self.file.endpoints)
+        return self._named("endpoints", self.file.endpoints)
+
+    @property
+    def programs_path(self) -> Path | None:
+        """The folder of agent ``buzz``'s programs; None: none is named."""
+        path = self.file.agent_bin_dir
+        return None if path is None else self._named("agent_bin_dir", path)
+
+    def _named(self, field: str, path: str) -> Path:
+        """A path of a field, from the working directory where a flag says it."""
+        by_flag = (field,) in self.document.flags
+        return _joined(Path() if by_flag else self.folder, path)
 
 
 def _joined(folder: Path, path: Path | str) -> Path:

@@ -41,6 +41,16 @@ class Moves:
         self.poisoned: list[str] = []
         """Cells that reached the poison limit, in that order."""
 
+    @property
+    def unsettled(self) -> int:
+        """Attempts that are neither committed, dead, nor parked."""
+        return self._unsettled
+
+    @property
+    def waiting(self) -> int:
+        """Of them, those that no node has."""
+        return self._unsettled - sum(len(holder.held) for holder in self._nodes.values())
+
     def _holder(self, node: str, now: float) -> NodeLeases:
         holder = self._nodes.setdefault(node, NodeLeases(renewed_at=now))
         holder.renewed_at = max(holder.renewed_at, now)

@@ -1,11 +1,11 @@
-"""When a sweep whose breakers stay open ends, though attempts are left. Pure."""
+"""When a sweep whose breakers stay open ends, and cells are left alone. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from scheduler.queue.work_queue import WorkQueue
-from workers.contract.spec import Limits
+from workers.contract.spec import CellSpec, Limits
 
 
 def out_of_patience(queue: WorkQueue, nodes: Collection[str], limits: Limits, now: float) -> str:
@@ -33,3 +33,11 @@ def out_of_patience(queue: WorkQueue, nodes: Collection[str], limits: Limits, no
         names = ", ".join(sorted(nodes))
         return f"every node fails its trials, for {now - since:.0f} s without a success: {names}"
     return ""
+
+
+def poison_text(cell: CellSpec, limits: Limits) -> str:
+    """That a cell is left alone, and why."""
+    return (
+        f"cell {cell.cell} is left alone: {limits.poison} tries in a row of {cell.task.name} "
+        f"under {cell.condition.condition} gave no verdict"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,13 +54,14 @@ def read_attempt(store: Store, sweep: str, attempt: str) -> AttemptFiles:
     prefix = try_prefix(sweep, attempt, "")
     for key in store.keys(prefix):
         try_, _, name = key.removeprefix(prefix).partition("/")
-        files.setdefault(try_, []).append(name)
+        if name and is_try(try_):  # what else lies there is none of ours
+            files.setdefault(try_, []).append(name)
     tries = {
         try_: _record(store, f"{try_prefix(sweep, attempt, try_)}/try.json")
         for try_ in sorted(files, key=Epoch.parse)
     }
-    if result is not None:
-        tries.setdefault(result.try_, result)
+    if result is not None and tries.get(result.try_) is None:
+        tries[result.try_] = result  # the commit is the record of its try as well
     return AttemptFiles(
         sweep=sweep,
         attempt=attempt,
@@ -81,6 +83,11 @@ def read_evidence(store: Store, found: AttemptFiles, try_: str) -> Evidence | No
         return Evidence.from_json(store.get(key), key)
     except MissingKeyError:
         return None
+
+
+def is_try(name: str) -> bool:
+    """Whether a folder's name is that of a try."""
+    return re.fullmatch(r"[0-9]{1,18}-[0-9]{1,18}", name) is not None
 
 
 def _record(store: Store, key: str) -> TryRecord | None:

@@ -220,6 +220,13 @@ def _notes(results: SweepResults) -> tuple[str, ...]:
         notes.append("the sweep plans no attempt")
     if unrun:
         notes.append(f"{unrun} of {results.planned} attempts have not been tried yet")
+    tries = [each for cell in results.cells for a in cell.attempts for each in a.tries]
+    unlike = [each for each in tries if each.token_differences]
+    if unlike:
+        notes.append(
+            f"in {len(unlike)} of {len(tries)} tries an agent's log counts other tokens than the "
+            f"ledger, which costs are taken from; see `apiary show {unlike[0].attempt[:8]}`"
+        )
     return tuple(notes)
 
 

@@ -143,8 +143,9 @@ def unlike(a: Lock, b: Lock) -> Iterator[str]:
     facts: tuple[tuple[str, Callable[[Lock], object]], ...] = (
         ("coverage gate", lambda lock: lock.scoring.coverage_gate),
         ("network", lambda lock: lock.network),
-        ("relay", lambda lock: lock.relay),
+        ("relay", lambda lock: _relay(lock)),
         ("agent", lambda lock: lock.agent),
+        ("agent's programs", lambda lock: lock.buzz and lock.buzz.digest[:12]),
         ("pass threshold", lambda lock: lock.scoring.pass_threshold),
         ("timeout multipliers", lambda lock: _multipliers(lock)),
         ("base image", lambda lock: lock.base_image and _image(lock)),
@@ -162,6 +163,14 @@ def unlike(a: Lock, b: Lock) -> Iterator[str]:
         one, other = a.endpoints[name], b.endpoints[name]
         if (one.provider, one.base_url, one.model) != (other.provider, other.base_url, other.model):
             yield f"endpoint {name}: another provider, address or model"
+
+
+def _relay(lock: Lock) -> str:
+    if lock.relay == "embedded":
+        return lock.relay
+    seen = lock.relay_seen
+    said = () if seen is None else (seen.name or "", seen.version or "")
+    return " ".join((lock.relay.url, *filter(None, said)))
 
 
 def _multipliers(lock: Lock) -> str:

@@ -18,6 +18,7 @@ from scheduler.report.summary import (
     Spent,
     Summary,
 )
+from scheduler.report.transcript import visible
 
 WIDE = 6
 """Up to this many conditions stand side by side, one column each."""
@@ -92,7 +93,7 @@ def _cell_text(cell: CellScore) -> Text:
     else:
         text = Text(f"✗ {counts}", style="red")
     if cell.lost_dimensions:
-        text.append("\n" + ", ".join(cell.lost_dimensions), style="dim")
+        text.append("\n" + ", ".join(map(visible, cell.lost_dimensions)), style="dim")
     return text
 
 

@@ -48,7 +48,7 @@ def transcript(evidence: Evidence) -> tuple[Line, ...]:
     labels = {event.event_id: event.label for event in evidence.scripted_events}
     return tuple(
         Line(
-            time=datetime.fromtimestamp(message.created_at, UTC).strftime("%H:%M:%S"),
+            time=_time_of(message.created_at),
             depth=depths[message.id],
             author=visible(message.author or names.get(message.pubkey, message.pubkey[:SHOWN_KEY])),
             role=visible(message.author_role),
@@ -60,6 +60,14 @@ def transcript(evidence: Evidence) -> tuple[Line, ...]:
         )
         for message in evidence.messages
     )
+
+
+def _time_of(created_at: int) -> str:
+    """The time that an agent put on its message, which may be none that a calendar knows."""
+    try:
+        return datetime.fromtimestamp(created_at, UTC).strftime("%H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return "??:??:??"
 
 
 def visible(text: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from scheduler.lock import lock_numbers
 from scheduler.report.gate import decide
 from scheduler.report.gate_format import Decision, Gate
 from scheduler.report.intervals import fixed
@@ -86,7 +87,7 @@ def judge(
         return Judgement(outcome=ended, reasons=(reason,) if reason else ())
     tests = tuple(_tests(now, good, rule, runs_a_year))
     fallen = [each for each in tests if each.fallen_since is not None]
-    gate, why_not = _gate(store, sweep, _baseline(earlier, rule.baseline), rule, _sweep_of(before))
+    gate, why_not = _gate(store, sweep, _baselines(earlier, rule.baseline), rule, _sweep_of(before))
     across = _across(earlier, breaks, gate, tests)
     reasons = [*(_said(each) for each in fallen)]
     outcome: Outcome
@@ -249,22 +250,26 @@ def _is_after_pin(record: TrendRecord, baseline: str) -> bool:
     return baseline == "last_good" or _stamp_of(record) >= baseline
 
 
-def _baseline(earlier: Sequence[TrendRecord], baseline: str) -> TrendRecord | None:
+def _baselines(earlier: Sequence[TrendRecord], baseline: str) -> list[TrendRecord]:
+    """What a run may be held against, the best first."""
     if baseline != "last_good":
-        return next((each for each in earlier if _stamp_of(each) == baseline), None)
-    good = (each for each in reversed(earlier) if each.judgement.outcome in ("pass", "baseline"))
-    return next(good, None)
+        return [each for each in earlier if _stamp_of(each) == baseline]
+    return [each for each in reversed(earlier) if each.judgement.outcome in ("pass", "baseline")]
 
 
 def _gate(
     store: Store,
     sweep: str,
-    baseline: TrendRecord | None,
+    baselines: Sequence[TrendRecord],
     rule: GateRule,
     series_has_runs: bool,
 ) -> tuple[Gate | None, str]:
-    """(The gate's answer for this run alone, why there is none)."""
-    if baseline is None:
+    """(The gate's answer for this run alone, why there is none).
+
+    Lines of a trend outlive the sweeps that they were made of: one that was removed from the store
+    is passed over.
+    """
+    if not baselines:
         if rule.baseline != "last_good":
             return None, f"the pinned baseline {rule.baseline} is no run of this series before it"
         return None, (
@@ -272,9 +277,13 @@ def _gate(
             if series_has_runs
             else "the first run of the series: it is the baseline"
         )
+    there = (each.sweep for each in baselines if lock_numbers(store, each.sweep))
+    found = next(there, None)
+    if found is None:
+        gone = baselines[0].sweep
+        return None, f"{gone} is not in the store any more: this run is the baseline from here on"
     try:
-        now, before = read_side(store, sweep), read_side(store, baseline.sweep)
-        return decide(now, before, rule.margin), ""
+        return decide(read_side(store, sweep), read_side(store, found), rule.margin), ""
     except NotComparableError as error:
         return None, f"{error}: it is the baseline from here on"
 

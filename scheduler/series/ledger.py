@@ -9,6 +9,7 @@ that was only slow from disturbing the one that took its run over.
 from __future__ import annotations
 
 import platform
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from scheduler.process import is_gone, this_process
-from scheduler.series.planner import RETRY, Held, History
+from scheduler.series.planner import RETRY, Held, History, latest_decided
 from scheduler.series.records import (
     Cancel,
     Fate,
@@ -42,6 +43,8 @@ S = TypeVar("S", bound=Strict)
 
 SILENT_S = 30.0
 """Without a beat, until a runner of another machine counts as dead."""
+
+_CLAIM = re.compile(r"claim-([1-9][0-9]{0,8})\.json")
 
 
 @dataclass
@@ -93,10 +96,12 @@ class Ledger:
             if is_stamp(due):
                 names.setdefault(from_stamp(due), set()).add(name)
         decided = frozenset(due for due, files in names.items() if "fate.json" in files)
-        latest = max(decided, default=None)
+        latest = latest_decided(decided, self._wall())
         wall = None
         if latest is not None:
-            wall = datetime.fromisoformat(self._fate(latest).wall)
+            fate = self._fate(latest)
+            if fate.zone == self.schedule.file.zone:
+                wall = datetime.fromisoformat(fate.wall)
         return History(
             since=self._since(),
             decided=decided,
@@ -189,7 +194,7 @@ class Ledger:
             fate = self._fate(due)
             if fate.what != "run":
                 continue
-            claims = max((_number(name) for name in files if name.startswith("claim-")), default=0)
+            claims = max(map(_number, files), default=0)
             alive, retry_at = self._standing(due, claims)
             return Held(
                 due=due,
@@ -209,8 +214,10 @@ class Ledger:
             return self._moved(due, 0, -1), None
         beat = self._read(due, f"beat-{claims}.json", RunBeat)
         if beat is not None and beat.left:
-            pause = beat.left == "infrastructure"
-            return False, read_time(beat.at) + RETRY if pause else None
+            left_at = read_time(beat.at)
+            # A clock that was ahead when it was left would keep it from being taken up.
+            pause = beat.left == "infrastructure" and left_at <= self._wall() + RETRY
+            return False, left_at + RETRY if pause else None
         if claim.process and is_gone(claim.process):
             return False, None
         return self._moved(due, claims, -1 if beat is None else beat.beat), None
@@ -255,7 +262,9 @@ class Ledger:
 
 
 def _number(name: str) -> int:
-    return int(name.removeprefix("claim-").removesuffix(".json"))
+    """The number of a claim; 0 of anything else that lies beside it."""
+    match = _CLAIM.fullmatch(name)
+    return 0 if match is None else int(match[1])
 
 
 def sweep_id(schedule: Schedule, due: datetime) -> str:

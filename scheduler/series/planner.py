@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -24,6 +24,8 @@ MOST_CLAIMS = 5
 """A run is taken up so often; then it counts as an outage."""
 RETRY = timedelta(minutes=5)
 """Until a run that could not be driven is taken up again."""
+CLOCK_SLIP = timedelta(days=1)
+"""A fate that lies further ahead than this was settled by a clock that was wrong."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class History:
     decided: frozenset[datetime] = frozenset()
     """Due times that have a fate."""
     last_wall: datetime | None = None
-    """The wall time of the latest of them, as it was then."""
+    """The wall time of the latest of them (``latest_decided``), as it was then; null also where
+    that was in another zone, whose wall times tell nothing."""
     seen: frozenset[datetime] = frozenset()
     """Due times that were seen in time."""
     held: Held | None = None
@@ -112,7 +115,7 @@ def timetable_of(schedule: Schedule) -> Timetable:
 def decide(table: Timetable, history: History, now: datetime) -> Decision:
     """What is to be done at a moment."""
     pending = pending_dues(table, history, now)
-    ready = [due for due in pending if table.starts_at(due) <= now]
+    ready = [(due, at) for due, at in _starts(table, pending) if at <= now]
     kept, missed = _kept(table, history, ready, now)
     held = history.held
     give_up, cancel, resume = _of_held(table, held, bool(kept), now)
@@ -142,10 +145,12 @@ def decide(table: Timetable, history: History, now: datetime) -> Decision:
 
 def pending_dues(table: Timetable, history: History, now: datetime) -> list[datetime]:
     """The due times up to now that have no fate yet, the latest ``MOST_PENDING`` of them."""
-    latest = max(history.decided, default=history.since)
-    floor = max(latest, history.since)
+    latest = latest_decided(history.decided, now)
+    floor = history.since if latest is None else max(latest, history.since)
     found: deque[datetime] = deque(maxlen=MOST_PENDING)
     for due in table.cron.between(floor, now):
+        if due in history.decided:
+            continue
         # Where the zone's rules have changed since, a time that had its run may seem due again.
         if (
             table.cron.repeats
@@ -157,15 +162,40 @@ def pending_dues(table: Timetable, history: History, now: datetime) -> list[date
     return sorted(waiting) + list(found)
 
 
+def latest_decided(decided: Iterable[datetime], now: datetime) -> datetime | None:
+    """The latest due time with a fate, after which is looked for others; None: there is none.
+
+    A clock that was years ahead for a while has settled fates of years to come: they stand, and
+    keep nothing before them from being due.
+    """
+    return max((due for due in decided if due <= now + CLOCK_SLIP), default=None)
+
+
+def _starts(table: Timetable, pending: Sequence[datetime]) -> Iterator[tuple[datetime, datetime]]:
+    """When the run of each due time starts: none before one that is due earlier.
+
+    Jitter may be longer than the time between two due times. One that overtook another would
+    hide it, since only what is due after the latest fate is looked at.
+    """
+    latest: datetime | None = None
+    for due in pending:
+        at = table.starts_at(due)
+        latest = at if latest is None else max(latest, at)
+        yield due, latest
+
+
 def _kept(
-    table: Timetable, history: History, ready: Sequence[datetime], now: datetime
+    table: Timetable,
+    history: History,
+    ready: Sequence[tuple[datetime, datetime]],
+    now: datetime,
 ) -> tuple[list[datetime], list[datetime]]:
     """Those that a run may come of, and those that were missed."""
     kept: list[datetime] = []
     missed: list[datetime] = []
-    for due in ready:
-        caught_up = table.catch_up == "all" or (table.catch_up == "last" and due == ready[-1])
-        in_time = due in history.seen or now <= table.starts_at(due) + table.grace
+    for due, start in ready:
+        caught_up = table.catch_up == "all" or (table.catch_up == "last" and due == ready[-1][0])
+        in_time = due in history.seen or now <= start + table.grace
         late = caught_up and now - due <= table.within
         (kept if in_time or late else missed).append(due)
     return kept, missed
@@ -198,7 +228,7 @@ def _of_held(
 def next_at(table: Timetable, history: History, now: datetime) -> datetime | None:
     """When the clock alone may change the answer, as things stand; None: never."""
     pending = pending_dues(table, history, now)
-    times = [at for due in pending if (at := table.starts_at(due)) > now]
+    times = [at for _, at in _starts(table, pending) if at > now]
     upcoming = table.cron.next_after(max(now, history.since))
     if upcoming is not None:
         times.append(table.starts_at(upcoming))

@@ -120,9 +120,16 @@ def from_stamp(text: str) -> datetime:
     return datetime.strptime(text, STAMP).replace(tzinfo=UTC)
 
 
+@functools.lru_cache(maxsize=8192)
 def is_stamp(text: str) -> bool:
-    """Whether a text is a due time as keys have it."""
-    return re.fullmatch(r"[0-9]{8}T[0-9]{6}Z", text) is not None
+    """Whether a text is a due time as keys have it: one that a calendar knows."""
+    if re.fullmatch(r"[0-9]{8}T[0-9]{6}Z", text) is None:
+        return False
+    try:
+        from_stamp(text)
+    except ValueError:
+        return False
+    return True
 
 
 def written(moment: datetime) -> str:

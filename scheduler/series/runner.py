@@ -175,14 +175,14 @@ class Runner:
     def next_at(self) -> datetime | None:
         """When the clock alone may bring something to do; null: never."""
         now = self._wall()
-        times = [next_at(each.table, each.ledger.history(), now) for each in self.lines]
+        times = [next_at(line.table, history, now) for line, history in self._readable()]
         return min((at for at in times if at is not None), default=None)
 
     def undecided(self) -> list[tuple[str, datetime]]:
         """Runs of other machines of which it is not known yet whether their runner lives."""
         found = []
-        for line in self.lines:
-            held = line.ledger.history().held
+        for line, history in self._readable():
+            held = history.held
             if held is None or not held.alive:
                 continue
             if not line.ledger.is_proved(held.due, held.claims):
@@ -193,15 +193,22 @@ class Runner:
         """Looks at everything that is due while this scheduler is busy, and starts nothing.
 
         Raises:
-            FormatError: a record is not of this version's format.
             StoreError: the store refused.
         """
-        for line in self.lines:
-            history = line.ledger.history()
+        for line, history in self._readable():
             decision = decide(line.table, history, self._wall())
             self._settle(line, history, decision)
             if decision.start is not None and decision.start not in history.seen:
                 line.ledger.see(decision.start)
+
+    def _readable(self) -> Iterator[tuple[Line, History]]:
+        """The series whose records can be read; ``tick`` names the others."""
+        for line in self.lines:
+            try:
+                history = line.ledger.history()
+            except FormatError:
+                continue
+            yield line, history
 
     def _step(self, line: Line) -> list[Done] | None:
         """Does what a series needs now; None: it need not be asked again."""

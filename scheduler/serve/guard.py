@@ -52,7 +52,10 @@ def is_own_name(host_header: str) -> bool:
     A page elsewhere can make its own name resolve to 127.0.0.1 (DNS rebinding): its requests
     then carry that name.
     """
-    host = urlsplit(f"//{host_header}").hostname or ""
+    try:
+        host = urlsplit(f"//{host_header}").hostname or ""
+    except ValueError:  # a bracket that is not closed, or nothing of an address inside
+        return False
     return is_loopback(host)
 
 

@@ -18,6 +18,7 @@ from scheduler.report.score import score
 from scheduler.report.sides import Side
 from scheduler.report.summary import Summary
 from scheduler.serve.caching import CachingStore
+from scheduler.serve.standing import Standing, standing_of
 from workers.contract.base import FormatError
 from workers.contract.evidence import Evidence
 from workers.contract.result import try_prefix
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 FRESH_S = 2.0
 """How old a sweep's figures may be: many viewers cost as much as one."""
+HELD = 8
+"""Sweeps whose figures are held: a large one takes hundreds of megabytes."""
 
 SWEEPS_AT_ONCE = 50
 LEDGER = "usage.jsonl"
@@ -62,6 +65,8 @@ class SweepPage:
     summary: Summary
     lock: Lock
     has_report: bool
+    standing: Standing | None
+    """Null where nothing is open."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ class AttemptPage:
     fault: str
     """Why the evidence cannot be shown."""
     ledger: tuple[LedgerLine, ...]
+    unread: int
+    """Lines of the ledger that are of no format of this version."""
     logs: tuple[LogEnd, ...]
 
 
@@ -91,8 +98,8 @@ class Library:
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = CachingStore(store)
-        self._sweeps: _Fresh[SweepPage] = _Fresh(clock)
-        self._rows: _Fresh[SweepRow] = _Fresh(clock)
+        self._sweeps: _Fresh[SweepPage] = _Fresh(clock, HELD)
+        self._rows: _Fresh[SweepRow] = _Fresh(clock, 2 * SWEEPS_AT_ONCE)
 
     @property
     def url(self) -> str:
@@ -148,18 +155,20 @@ class Library:
         except KeyError as error:
             raise MissingPageError(f"attempt {attempt} has no try {try_!r}") from error
         if chosen is None:
-            return AttemptPage(found, None, None, "", (), ())
+            return AttemptPage(found, None, None, "", (), 0, ())
         evidence, fault = None, ""
         try:
             evidence = read_evidence(self._store, found, chosen)
         except FormatError as error:
             fault = str(error)
+        ledger, unread = self._ledger(found, chosen)
         return AttemptPage(
             found=found,
             chosen=chosen,
             evidence=evidence,
             fault=fault,
-            ledger=self._ledger(found, chosen),
+            ledger=ledger,
+            unread=unread,
             logs=self._logs(found, chosen),
         )
 
@@ -192,10 +201,12 @@ class Library:
     def _read_row(self, sweep: str) -> SweepRow:
         try:
             lock = self._lock(sweep)
-        except (FormatError, MissingPageError) as error:
+            keys = list(self._store.keys(f"sweeps/{sweep}/attempts/"))
+        except (FormatError, MissingPageError, StoreError) as error:
+            # The others are shown nevertheless.
             return SweepRow(sweep, "", 0, (), 0, 0, fault=str(error))
         planned = {each for cell in lock.cells for each in cell.ids(sweep)}
-        committed = (key.split("/")[4] for key in self._store.keys(f"sweeps/{sweep}/attempts/"))
+        committed = (key.removesuffix("/result.json").rpartition("/")[2] for key in keys)
         return SweepRow(
             sweep=sweep,
             started_at=lock.started_at,
@@ -208,11 +219,13 @@ class Library:
     def _read_sweep(self, sweep: str) -> SweepPage:
         lock = self._lock(sweep)
         results = collect_under(self._store, lock)
+        is_open = any(each.open for cell in results.cells for each in cell.attempts)
         return SweepPage(
             results=results,
             summary=score(results),
             lock=lock,
             has_report=self._store.exists(report_keys(sweep)[0]),
+            standing=standing_of(self._store, sweep) if is_open else None,
         )
 
     def _lock(self, sweep: str) -> Lock:
@@ -221,12 +234,18 @@ class Library:
             raise MissingPageError(f"there is no sweep {sweep} in this store")
         return read_lock(self._store, sweep, numbers[-1])
 
-    def _ledger(self, found: AttemptFiles, try_: str) -> tuple[LedgerLine, ...]:
+    def _ledger(self, found: AttemptFiles, try_: str) -> tuple[tuple[LedgerLine, ...], int]:
+        """The lines that can be read, and how many cannot."""
         if LEDGER not in found.files.get(try_, ()):
-            return ()
+            return (), 0
         key = f"{try_prefix(found.sweep, found.attempt, try_)}/{LEDGER}"
-        lines = self._store.get(key).decode("utf-8", "replace").splitlines()
-        return tuple(LedgerLine.from_json(line, key) for line in lines if line)
+        lines, unread = [], 0
+        for line in filter(None, self._store.get(key).splitlines()):
+            try:
+                lines.append(LedgerLine.from_json(line, key))
+            except FormatError:
+                unread += 1
+        return tuple(lines), unread
 
     def _logs(self, found: AttemptFiles, try_: str) -> tuple[LogEnd, ...]:
         logs = []
@@ -239,10 +258,14 @@ class Library:
 
 
 class _Fresh(Generic[T]):
-    """Values that are read again when they are ``FRESH_S`` old; one reader a name at a time."""
+    """Values that are read again when they are ``FRESH_S`` old; one reader a name at a time.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    The ``most`` that were read last are held.
+    """
+
+    def __init__(self, clock: Callable[[], float], most: int) -> None:
         self._clock = clock
+        self._most = most
         self._turn = threading.Lock()
         self._turns: dict[str, threading.Lock] = {}
         self._values: dict[str, tuple[float, T]] = {}
@@ -260,5 +283,9 @@ class _Fresh(Generic[T]):
                 with self._turn:
                     self._turns.pop(name, None)
                 raise
-            self._values[name] = (self._clock(), value)
+            with self._turn:
+                self._values.pop(name, None)  # so that what was read last stands last
+                self._values[name] = (self._clock(), value)
+                while len(self._values) > self._most:
+                    self._values.pop(next(iter(self._values)))
             return value

@@ -83,6 +83,8 @@ def sweep(page: SweepPage, wanted: Selection) -> str:
         planned=page.results.planned,
         layers=layers(page.summary),
         names=list(dict.fromkeys(each.condition for each in page.summary.conditions)),
+        rated=any(each.workflow is not None for each in page.summary.conditions),
+        kept=behaviours_kept(page.summary),
         blames=blames(page.summary),
         wanted=wanted,
         rows=wanted.page(rows),
@@ -140,6 +142,20 @@ def message(text: str) -> str:
 def enter(*, wrong: bool) -> str:
     """The form that asks for the token."""
     return _templates().render("enter.html", wrong=wrong, live=False)
+
+
+def behaviours_kept(summary: Summary) -> dict[str, tuple[int, int]]:
+    """Condition's digest to its regression tasks that passed in every attempt, and how many it has.
+
+    Empty where the sweep has none.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for cell in summary.cells:
+        if cell.layer == "regression":
+            kept, all_ = found.get(cell.condition_digest, (0, 0))
+            passed = cell.rates.passed == cell.rates.planned
+            found[cell.condition_digest] = (kept + passed, all_ + 1)
+    return found
 
 
 def blames(summary: Summary) -> list[BlameRow]:

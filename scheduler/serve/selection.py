@@ -12,6 +12,8 @@ from scheduler.report.rows import VERDICTS, Row, rows_of
 
 ROWS = 100
 """Attempts on one page."""
+DIGITS = 9
+"""Read of a number in a query: no list is longer, and Python refuses thousands of digits."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,12 @@ class Selection:
     @classmethod
     def read(cls, query: Mapping[str, str]) -> Self:
         """From a query string; what it does not know is left alone."""
-        skip = query.get("skip", "")
         words = {
             each.name: query.get(each.name, "").strip()
             for each in fields(cls)
             if each.name != "skip"
         }
-        return cls(
-            **words, skip=int(skip) if skip.isascii() and skip.isdigit() else 0
-        )  # all but skip are texts
+        return cls(**words, skip=number_of(query.get("skip", "")))  # all but skip are texts
 
     def query(self, **changes: str | int) -> str:
         """The query string of this wish with changes."""
@@ -63,6 +62,11 @@ class Selection:
             and self.condition in ("", row.condition)
             and row.attempt.startswith(self.attempt.lower())
         )
+
+
+def number_of(text: str) -> int:
+    """The number that a query has, a longer one by its first digits; 0 where it has none."""
+    return int(text[:DIGITS]) if text.isascii() and text.isdigit() else 0
 
 
 def causes(results: SweepResults) -> list[str]:

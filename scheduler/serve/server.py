@@ -16,7 +16,7 @@ from aiohttp import web
 from scheduler.report.sides import NotComparableError
 from scheduler.serve import guard, render
 from scheduler.serve.library import Library, MissingPageError
-from scheduler.serve.selection import Selection
+from scheduler.serve.selection import Selection, number_of
 from scheduler.templates import style
 from workers.contract.base import FormatError
 from workers.storage.interface import InvalidKeyError, Store, StoreError
@@ -132,7 +132,7 @@ class Pages:
             return await loop.run_in_executor(self._pool, work)
 
     async def _sweeps(self, request: web.Request) -> web.StreamResponse:
-        skip = _number(request.query.get("skip"))
+        skip = number_of(request.query.get("skip", ""))
         return await self._shown(
             request, lambda: render.sweeps(self._library.rows(skip), skip, self._library.url)
         )
@@ -180,7 +180,10 @@ class Pages:
 
     async def _entered(self, request: web.Request) -> web.StreamResponse:
         """Takes the token from a form, so that a browser need not be taught a header."""
-        given = str((await request.post()).get("token", "")).strip()
+        try:
+            given = str((await request.post()).get("token", "")).strip()
+        except (ValueError, LookupError) as error:  # no form, or in no encoding that there is
+            raise web.HTTPBadRequest(reason="This is no form.") from error
         token = self._options.token
         if token is not None and not guard.same(given, token):
             return _page(render.enter(wrong=True), status=401)
@@ -223,7 +226,3 @@ def _asset(text: str, content_type: str) -> Any:
         )
 
     return handler
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else 0

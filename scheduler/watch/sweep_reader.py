@@ -24,6 +24,7 @@ from scheduler.live_format import (
 from scheduler.report.collect import collect
 from scheduler.report.score import score
 from scheduler.report.summary import Rates, Summary
+from workers.contract.base import FormatError
 from workers.storage.interface import Store, StoreError
 
 SILENT_S = 15.0
@@ -76,11 +77,12 @@ class SweepReader:
 
         Raises:
             StoreError: the store refused, and never answered before.
+            FormatError: a record is not of this version's format, and was not read before.
             LockError: the sweep's lock cannot be read.
         """
         try:
             self._last = self._look()
-        except StoreError as error:
+        except (FormatError, StoreError) as error:
             if self._last is None:
                 raise
             return self._last._replace(fault=str(error), still_s=self._clock() - self._moved_at)

@@ -48,7 +48,7 @@ def _head(moment: Moment, width: int) -> Iterator[Text]:
     state, style = _state(moment)
     title = Text(one_line(live.sweep), style="bold")
     yield title
-    yield Text(state, style=style)
+    yield Text(one_line(state), style=style)
     yield _bar(live, width)
     yield Text(_pace(moment))
     yield Text(_spending(live))
@@ -160,7 +160,7 @@ def _failures(live: LiveSweep, narrow: bool) -> Section:
     rows = []
     for each in live.failures:
         row = [
-            Text(f"{each.blame}: {each.cause}", style=_style(each)),
+            Text(one_line(f"{each.blame}: {each.cause}"), style=_style(each)),
             _count(each.attempts, ""),
             _count(each.tries, ""),
         ]
@@ -180,7 +180,7 @@ def _newest(failure: LiveFailure) -> Text:
     if not failure.examples:
         return Text("")
     newest = failure.examples[0]
-    text = Text(f"{newest.attempt[:DIGITS]} ", style="dim")
+    text = Text(f"{one_line(newest.attempt[:DIGITS])} ", style="dim")
     text.append(one_line(f"{short_name(newest.task)} × {newest.condition}"))
     if newest.detail:
         text.append(f": {one_line(newest.detail)}", style="dim")
@@ -215,9 +215,9 @@ def _nodes(live: LiveSweep, narrow: bool) -> Section:
 def _running(live: LiveSweep, narrow: bool) -> Section:
     rows = tuple(
         (
-            Text(each.attempt[:DIGITS], style="dim"),
+            Text(one_line(each.attempt[:DIGITS]), style="dim"),
             Text(one_line(f"{short_name(each.task)} × {each.condition} #{each.index}")),
-            Text(each.phase),
+            Text(one_line(each.phase)),
             Text("" if narrow else one_line(each.node), style="dim"),
         )
         for each in live.running

@@ -99,13 +99,14 @@ class TrialReader:
         """How it stands now.
 
         Raises:
+            FormatError: a record is not of this version's format, and was not read before.
             StoreError: the store refused, and never answered before.
         """
         if self._last is not None and self._last.is_final:
             return self._last
         try:
             self._last = self._look()
-        except StoreError as error:
+        except (FormatError, StoreError) as error:
             if self._last is None:
                 raise
             still_s = self._clock() - self._moved_at
@@ -138,11 +139,16 @@ class TrialReader:
     def _ended(self, found: AttemptFiles, is_driven: bool, fault: str) -> TrialMoment:
         told = [name for name, record in found.tries.items() if record is not None]
         chosen = found.result.try_ if found.result is not None else told[-1]
+        evidence = None
+        try:
+            evidence = read_evidence(self._store, found, chosen)
+        except FormatError as error:
+            fault = str(error)  # The record stands without it.
         return TrialMoment(
             self._subject,
             "ended",
             record=found.tries[chosen],
-            evidence=read_evidence(self._store, found, chosen),
+            evidence=evidence,
             is_final=found.result is not None,
             is_driven=is_driven,
             fault=fault,

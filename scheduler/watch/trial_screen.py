@@ -86,16 +86,20 @@ def _state(moment: TrialMoment) -> Text:
             live = moment.live
             late = f", nothing new for {duration(moment.still_s)}" if moment.still_s > 5 else ""
             return Text(
-                f"runs: {live.phase}, {duration(live.elapsed_s)}, try {live.try_} on "
-                f"{one_line(live.node)}{late}",
+                one_line(
+                    f"runs: {live.phase}, {duration(live.elapsed_s)}, try {live.try_} on "
+                    f"{live.node}{late}"
+                ),
                 style="green",
             )
         case "begins":
             assert moment.running is not None  # that is what the word means
             running = moment.running
             return Text(
-                f"runs: {running.phase}, try {running.try_} on {one_line(running.node)}; its node "
-                "has been asked to show it, which it does once there is a channel",
+                one_line(
+                    f"runs: {running.phase}, try {running.try_} on {running.node}; its node has "
+                    "been asked to show it, which it does once there is a channel"
+                ),
                 style="green",
             )
         case "ended":
@@ -107,7 +111,8 @@ def _state(moment: TrialMoment) -> Text:
             if record.detail:
                 text.append(f", {one_line(record.detail)}")
             again = "" if moment.is_final else "; the attempt has no result yet"
-            text.append(f"  (try {record.try_}, {record.ended_at}{again})", style="dim")
+            about = one_line(f"(try {record.try_}, {record.ended_at}{again})")
+            text.append(f"  {about}", style="dim")
             return text
         case "waiting":
             if moment.is_driven:

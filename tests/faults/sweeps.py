@@ -68,14 +68,14 @@ class Sweep:
 
         self.until(f"{committed} committed, {running} running", ready)
 
-    def until(self, what: str, condition: Callable[[], bool]) -> None:
+    def until(self, what: str, condition: Callable[[], bool], within_s: float = WITHIN_S) -> None:
         """Waits until a condition holds, and remembers every result that it sees meanwhile."""
 
         def watched() -> bool:
             self._remember()
             return condition()
 
-        wait_for(what, watched, WITHIN_S)
+        wait_for(what, watched, within_s)
 
     def outlast(self, seconds: float) -> None:
         """Lets a time pass: how long something is away is part of a fault."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -209,9 +210,12 @@ while True:
 """
 
 
+@pytest.mark.parametrize("own_hosts", [False, True])
 def test_a_sealed_container_reaches_what_is_served_on_its_loopback(
-    opened: Opened, shared: Path
+    own_hosts: bool, opened: Opened, shared: Path, tmp_path: Path
 ) -> None:
+    hosts = tmp_path / "hosts" if own_hosts else None
+
     async def hello(_: web.Request) -> web.Response:
         return web.Response(text="from the host")
 
@@ -222,13 +226,44 @@ def test_a_sealed_container_reaches_what_is_served_on_its_loopback(
         await runner.setup()
         (shared / "client.py").write_text(CLIENT)
         command = ("sh", "-c", "python3 /out/client.py > /out/said")
-        async with opened() as engine, running(engine, *command, mounts=[out(shared)]) as it:
+        options = {"mounts": [out(shared)], "hosts_file": hosts}
+        async with opened() as engine, running(engine, *command, **options) as it:
             await web.SockSite(runner, it.listen(3600)).start()
             assert await it.ended(TIMEOUT_S) == ExitState(0, oom_killed=False)
         await runner.cleanup()
         assert (shared / "said").read_text() == "['lo']\nfrom the host\n"
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("harden", [False, True])
+def test_a_hosts_file_is_its_containers_own(
+    harden: bool, opened: Opened, shared: Path, tmp_path: Path
+) -> None:
+    script = """
+    readlink /proc/self/ns/net
+    getent hosts localhost relay.test | cut -d' ' -f1 | sort -u
+    echo 127.0.0.1 mine >> /etc/hosts; getent hosts mine | cut -d' ' -f1
+    """
+
+    async def scenario() -> None:
+        async with opened() as engine:
+            said = []
+            for name in ("one", "other"):
+                asked = spec(
+                    *("sh", "-c", script),
+                    harden=harden,
+                    hosts_file=tmp_path / name,
+                    loopback_names=("relay.test",),
+                )
+                state, output = await engine.run_once(asked, TIMEOUT_S)
+                assert state == ExitState(0, oom_killed=False)
+                said.append(output.split())
+            assert [words[1:] for words in said] == [["127.0.0.1", "127.0.0.1"]] * 2
+            assert os.readlink("/proc/self/ns/net") not in {words[0] for words in said}
+
+    asyncio.run(scenario())
+    assert (tmp_path / "one").read_text().count("mine") == 1
 
 
 def test_containers_have_loopbacks_of_their_own(opened: Opened) -> None:

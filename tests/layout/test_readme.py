@@ -16,15 +16,38 @@ from tests.layout.tree import ROOT
 from workers.contract.outcome import Blame, Cause
 
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = [ROOT / "README.md", ROOT / "deploy" / "README.md", ROOT / "CHANGELOG.md"]
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "manifests/README.md")),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "deploy").rglob("*.md"),
+    ]
+)
+LINES_OF_SHELL = r"```(?:console|sh)\n(.*?)```"
 
 
-def shell_lines() -> Iterator[str]:
-    """Every command of the README's shell blocks, continued lines joined."""
-    for block in re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL):
+def shell_lines(text: str = README) -> Iterator[str]:
+    """Every command of a page's shell blocks, continued lines joined."""
+    for block in re.findall(LINES_OF_SHELL, text, flags=re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            if line.startswith("$ "):
-                yield line.removeprefix("$ ").partition(" #")[0].strip()
+            command = line.strip().removeprefix("$ ").partition(" #")[0].strip()
+            if line.startswith("$ ") or command.startswith("apiary "):
+                yield command
+
+
+def check_command_line(line: str) -> None:
+    """An ``apiary`` line names commands, flags and files that are there."""
+    words = line.partition(" > ")[0].replace("'", "").split()[1:]
+    command: click.Command | None = apiary
+    while isinstance(command, click.Group):
+        assert words, line
+        command, words = command.get_command(click.Context(command), words[0]), words[1:]
+    assert command is not None, line
+    known = {option for each in command.params for option in each.opts} | {"--help"}
+    flags = {word.partition("=")[0] for word in words if word.startswith("-")}
+    assert flags <= known, line
+    shipped = [word for word in words if word.startswith(("manifests/", "deploy/"))]
+    assert all((ROOT / file).exists() for file in shipped), line
 
 
 def test_the_help_block_is_the_real_help() -> None:
@@ -40,17 +63,12 @@ def test_every_command_stands_in_the_readme(name: str) -> None:
     assert re.search(rf"\bapiary {name}\b|^  {name} ", README, flags=re.MULTILINE)
 
 
-def test_every_command_line_that_is_shown_can_be_given() -> None:
-    lines = [line for line in shell_lines() if line.startswith("apiary ")]
-    assert len(lines) >= 8
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_line_that_is_shown_can_be_given(page: Path) -> None:
+    lines = [line for line in shell_lines(page.read_text("utf-8")) if line.startswith("apiary ")]
+    assert len(lines) >= 8 or page.name != "README.md" or page.parent != ROOT
     for line in lines:
-        words = line.replace("'", "").split()[1:]
-        command = apiary.get_command(click.Context(apiary), words[0])
-        assert command is not None, line
-        known = {option for each in command.params for option in each.opts}
-        assert {word for word in words if word.startswith("-")} <= known, line
-        files = [word for word in words if word.endswith((".yaml", ".json"))]
-        assert all((ROOT / file).is_file() for file in files), line
+        check_command_line(line)
 
 
 def test_the_scripts_that_are_shown_are_there() -> None:

@@ -15,13 +15,15 @@ from tests.layout.tree import ROOT, first_line, imports, modules, parsed, text_f
 DOORS: dict[str, set[str]] = {
     "aiohttp": {
         "scheduler/bench/bucket.py",
+        "scheduler/bench/gateway.py",
+        "scheduler/bench/relay.py",
         "scheduler/serve/server.py",
         "workers/gateway",
         "workers/model",
         "workers/relay",
         "scheduler/series/notify.py",
     },
-    "boto3": {"workers/storage/s3.py"},
+    "boto3": {"scheduler/bench/store_turns.py", "workers/storage/s3.py"},
     "botocore": {"workers/storage/s3.py"},
     "click": {"scheduler/cli"},
     "cronsim": {"scheduler/series/cron.py"},

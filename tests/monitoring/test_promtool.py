@@ -79,7 +79,7 @@ def test_names_units_and_help_are_as_prometheus_wants_them() -> None:
         ("ApiaryHarnessFailures", "> 0.1", "> 0.9"),
         ("ApiaryProviderFailures", ">= 10", ">= 1000"),
         ("ApiaryUnclassified", ") > 0", ") > 9"),
-        ("ApiaryQueueStuck", "offset 30m", "offset 3m"),
+        ("ApiaryQueueStuck", "for: 25m", "for: 1m"),
         ("ApiaryNodeLost", "> 0", ">= 0"),
         ("ApiaryCoverageAtRisk", "coverage_ratio < on", "coverage_ratio > on"),
         ("ApiaryEndpointParked", "== 1", "== 0"),

@@ -28,9 +28,9 @@ class FakeNodeActor(NodeActor):
     not there yet. Where ``REFUSES`` is set, it cannot be opened.
 
     A node of a cluster does not have its driver's environment. Beside a file store it finds the
-    file ``trial_s``, read when a trial starts, ``calls``, how many model calls each trial makes,
-    and ``wall_ahead_s``, how wrong its clock is; there it also writes a line into ``starts`` for
-    every trial that it starts.
+    file ``trial_s``, read when a trial starts, or ``trial_s-<attempt>``; ``calls``, how many model
+    calls each trial makes; and ``wall_ahead_s``, how wrong its clock is. There it also writes a
+    line into ``starts`` for every trial that it starts.
     """
 
     ahead_s = 0.0
@@ -70,6 +70,7 @@ class FakeNodeActor(NodeActor):
                     break
                 spent = spent + Spending(calls=1)
             seconds = _number(beside / "trial_s", float(os.environ.get("TRIAL_S", "0.05")))
+            seconds = _number(beside / f"trial_s-{lease.attempt}", seconds)
             try:
                 async with asyncio.timeout(seconds):
                     await control.cancelled.wait()

@@ -79,7 +79,8 @@ def main(folder: Path, count: int, address: str | None) -> None:
     """Runs ``count`` attempts of each cell.
 
     ``LEASE_TERM_S`` and ``ORPHAN_S`` of the environment change its limits, ``MAX_CALLS`` is its
-    budget; ``OUTCOME`` is another name for the file of its outcome.
+    budget; ``MAX_NODES`` may be asked of the cluster; ``OUTCOME`` is another name for the file of
+    its outcome.
     """
     store = f"file://{folder / 'store'}"
     made = cells(conditions=2, tasks=2)
@@ -92,6 +93,7 @@ def main(folder: Path, count: int, address: str | None) -> None:
     limit = os.environ.get("MAX_CALLS")
     budget = SweepBudget(max_calls=None if limit is None else int(limit))
     plan = SmallPlan(spec, tuple(made.values()), attempts(made, count), budget)
+    nodes = os.environ.get("MAX_NODES")
     heard, stop = Heard(folder), StopSignal()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.request())
@@ -105,6 +107,7 @@ def main(folder: Path, count: int, address: str | None) -> None:
                 observer=heard,
                 stop=stop,
                 home=folder / "home",
+                max_nodes=None if nodes is None else int(nodes),
                 open_nodes=partial(Cluster, actor_class=FakeNodeActor),
             )
         )

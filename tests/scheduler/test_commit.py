@@ -147,11 +147,21 @@ def test_invalid_tries_are_counted_by_their_blame(store: Store) -> None:
     }
 
 
-@pytest.mark.parametrize("few", [0, 64], ids=["one listing", "one by one"])
-def test_both_ways_of_listing_tries_agree(
-    store: Store, few: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {},
+        {"FEW_ATTEMPTS": 0, "MANY_ATTEMPTS": 0},
+        {"FEW_ATTEMPTS": 0, "MANY_ATTEMPTS": 0, "FOLDERS": 0},
+        {"FEW_ATTEMPTS": 0, "FOLDERS": 0, "FILES_OF_A_TRY": 0},
+    ],
+    ids=["one by one", "all at once", "first who has any, all", "first who has any, one by one"],
+)
+def test_all_ways_of_listing_tries_agree(
+    store: Store, bounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scheduler.commit.FEW_ATTEMPTS", few)
+    for name, bound in bounds.items():
+        monkeypatch.setattr(f"scheduler.commit.{name}", bound)
     write_result(store, tried(0, Epoch(1, 1)))
     write_try(store, tried(1, Epoch(1, 2), Cause.CONTAINER_LOST))
     write_try(store, tried(2, Epoch(1, 3)))
@@ -251,3 +261,23 @@ def test_a_store_that_does_not_answer_is_given_up(store: Store) -> None:
             asyncio.run(test())
     finally:
         let_go.set()
+
+
+def test_a_record_of_another_attempt_is_not_taken_for_one(store: Store) -> None:
+    mine, other = PLANNED[0].attempt, PLANNED[1].attempt
+    key = result_key(SWEEP, mine)
+    store.put(key, tried(1, Epoch(1, 1)).to_json().encode())
+    for ask in (lambda: rebuild(store), lambda: run(store, lambda ledger: ledger.recover(mine))):
+        with pytest.raises(StoreError, match=f"{key}: it is the record of attempt {other}"):
+            ask()
+
+
+def test_files_that_are_no_tries_are_passed_over(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("FEW_ATTEMPTS", "MANY_ATTEMPTS"):
+        monkeypatch.setattr(f"scheduler.commit.{bound}", 0)
+    write_try(store, tried(0, Epoch(1, 1), Cause.CONTAINER_LOST))
+    store.put(f"sweeps/{SWEEP}/tries/notes", b"")
+    store.put(f"sweeps/{SWEEP}/tries/zz/notes", b"")
+    assert set(rebuild(store).spent) == {PLANNED[0].attempt}

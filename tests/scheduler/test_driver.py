@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
 from scheduler.cluster import ClusterOptions
 from scheduler.commit import Rebuilt
-from scheduler.driver import drive, fill_queue
+from scheduler.driver import GARBAGE, drive, fill_queue
+from scheduler.errors import ClusterError
+from scheduler.journal_reading import driver_end
 from scheduler.manifest import SweepBudget
 from scheduler.progress import Standings
 from scheduler.queue import State
 from scheduler.retry import Spent
+from scheduler.spending import SpendingNote
 from scheduler.stop import StopSignal
 from scheduler.view import Standing, SweepEnd
 from tests.scheduler.builders import (
@@ -29,6 +35,7 @@ from tests.scheduler.builders import (
     sweep_spec,
 )
 from tests.scheduler.fakes import FakeNode, FakeObserver, FakeSource
+from workers.contract.budget import Spending
 from workers.contract.outcome import Cause, Verdict
 from workers.contract.result import TryRecord, result_key, try_prefix
 from workers.contract.spec import CellSpec, Lease, SweepSpec
@@ -246,3 +253,38 @@ def test_the_queue_is_filled_with_what_the_store_says(tmp_path: Path) -> None:
         ("planned", "", "", ""): len(plan.attempts) - 3,
     }
     assert queue.lease("n1", 1, 0.0)[0].epoch == (3, 1)
+
+
+def test_why_nothing_was_begun_stands_in_the_journal(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    store = open_store(plan.spec.store)
+    stop = StopSignal()
+    stop.request()
+    end, _, _ = go(plan, tmp_path, Nodes([]), stop)
+    assert driver_end(store, SWEEP, 1) == f"interrupted: {end.reason}"
+    note = SpendingNote(sweep=SWEEP, generation=1, lost=Spending(calls=5), left={})
+    store.put(f"sweeps/{SWEEP}/spending/1.json", note.to_json().encode())
+    limited = replace(plan, budget=SweepBudget(max_calls=5))
+    end, _, _ = go(limited, tmp_path, Nodes([]))
+    assert driver_end(store, SWEEP, 2) == f"budget: {end.reason}"
+
+    def broken() -> None:
+        raise ClusterError("no cluster could be reached")
+
+    with pytest.raises(ClusterError):
+        go(plan, tmp_path, Nodes([]), before_nodes=broken)
+    assert driver_end(store, SWEEP, 3) == "ClusterError: no cluster could be reached"
+
+
+def test_garbage_is_searched_rarely_while_a_sweep_runs(tmp_path: Path) -> None:
+    found = []
+
+    def cause_of(_: Lease) -> Cause:
+        found.append(gc.get_threshold())
+        return Cause.NONE
+
+    before = gc.get_threshold()
+    store = open_store(f"file://{tmp_path / 'store'}")
+    go(plan_of(tmp_path), tmp_path, Nodes([FakeNode("n1", sealing(store, cause_of))]))
+    assert set(found) == {GARBAGE}
+    assert gc.get_threshold() == before

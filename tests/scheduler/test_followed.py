@@ -139,4 +139,4 @@ def test_a_driver_that_fails_leaves_word(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         go(plan, tmp_path, Nodes([]), before_nodes=refuse)
     told = list(JournalReader(open_store(plan.spec.store), SWEEP).lines())
-    assert (told[-1].event, told[-1].text) == ("driver_failed", "RuntimeError")
+    assert (told[-1].event, told[-1].text) == ("driver_failed", "RuntimeError: a key is lacking")

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from scheduler.journal_reading import JournalReader, Wanted, following
+from scheduler.journal_reading import JournalReader, Wanted, driver_end, following
 from tests.scheduler.builders import SWEEP
 from tests.workers.store_doubles import Moody, file_store
 from workers.contract.journal import JournalLine, events_prefix, segment_key
@@ -107,3 +107,15 @@ def test_segments_are_read_one_by_one(tmp_path: Path) -> None:
     lines = JournalReader(moody, SWEEP).lines()  # type: ignore[arg-type]
     assert len(list(islice(lines, 10))) == 10
     assert len(read) <= 12
+
+
+def test_how_a_driver_ended_is_its_own_last_word(tmp_path: Path) -> None:
+    store = file_store(tmp_path)
+    assert driver_end(store, SWEEP, 1) == ""
+    put(store, "driver", 0, 1, event="driver_started", generation=1)
+    put(store, "driver", 2, 9, event="driver_failed", generation=1, text="ClusterError: no Ray")
+    put(store, "driver-x", 7, 9, event="driver_ended", generation=1, text="a node's name")
+    assert driver_end(store, SWEEP, 1) == "ClusterError: no Ray"
+    assert driver_end(store, SWEEP, 2) == ""
+    store.put(segment_key(SWEEP, "driver", START, 3), b'{"half')
+    assert driver_end(store, SWEEP, 1) == ""

@@ -271,4 +271,4 @@ def test_a_driver_that_fails_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(KeyError):
         asyncio.run(go())
-    assert (shown(store).state, shown(store).reason) == ("failed", "KeyError")
+    assert (shown(store).state, shown(store).reason) == ("failed", "KeyError: 'a bug'")

@@ -20,7 +20,7 @@ from scheduler.lock import (
 )
 from scheduler.lock_difference import difference
 from scheduler.lock_plan import key_faults, plan_from_lock
-from scheduler.manifest import SweepBudget
+from scheduler.manifest import ManifestError, SweepBudget
 from scheduler.plan import Plan
 from tests.scheduler.manifest.builders import PROMPT, plan_of, write, write_world
 from workers.contract.base import FormatError, sha256_hex
@@ -140,6 +140,20 @@ def test_a_lock_that_does_not_hold_is_refused(
     lock = lock_of(plan)
     store.put(lock_key(plan.sweep, 1), changed(lock, **values).encode())
     with pytest.raises(FormatError, match=words):
+        read_lock(store, plan.sweep, 1)
+
+
+def test_a_lock_that_lacks_a_prompt_runs_nothing(plan: Plan, store: Store) -> None:
+    store.put(lock_key(plan.sweep, 1), changed(lock_of(plan), prompts={}).encode())
+    lock = read_lock(store, plan.sweep, 1)
+    with pytest.raises(ManifestError, match=rf"prompts\.{sha256_hex(PROMPT.encode())}"):
+        plan_from_lock(lock)
+
+
+def test_a_prompt_changed_in_a_lock_is_refused(plan: Plan, store: Store) -> None:
+    lied = changed(lock_of(plan), prompts={sha256_hex(PROMPT.encode()): "Lie."})
+    store.put(lock_key(plan.sweep, 1), lied.encode())
+    with pytest.raises(FormatError, match="is not its text's digest"):
         read_lock(store, plan.sweep, 1)
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -202,3 +204,38 @@ def test_a_full_segment_is_written_before_its_time(
 
     asyncio.run(say())
     assert [len(lines) for lines in lines_of(store).values()] == [4, 1]
+
+
+def test_a_disk_that_is_too_slow_loses_lines_and_fills_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_test, "LINES_KEPT", 5)
+    go_on, formatted = threading.Event(), under_test.LineFormatter.format
+
+    def slow(self: under_test.LineFormatter, record: logging.LogRecord) -> str:
+        assert go_on.wait(20.0)
+        return formatted(self, record)
+
+    monkeypatch.setattr(under_test.LineFormatter, "format", slow)
+    log = tmp_path / "logs" / SWEEP / "n1.jsonl"
+
+    def caught_up() -> None:
+        give_up = time.monotonic() + 20.0
+        while "line 4" not in log.read_text() and time.monotonic() < give_up:
+            time.sleep(0.01)
+
+    async def say() -> None:
+        async with journal(file_store(tmp_path), file=log.with_suffix("")) as told:
+            for number in range(50):
+                told.tell("note", f"line {number}")
+            go_on.set()
+            await asyncio.to_thread(caught_up)
+            told.tell("note", "the last")
+
+    asyncio.run(say())
+    texts = [json.loads(line)["text"] for line in log.read_text().splitlines()]
+    kept = len(texts) - 2
+    assert 5 <= kept <= 6  # one more may have been on its way
+    assert texts[:kept] == [f"line {number}" for number in range(kept)]
+    assert f"{50 - kept} lines before this one were dropped" in texts[-2]
+    assert texts[-1] == "the last"

@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -271,7 +272,11 @@ def stay(agents: Mapping[int, str], logs: Path) -> NoReturn:
 
 
 def write_exit(logs: Path, agent_id: str, status: int) -> None:
-    """Tells the harness how an agent's process ended; the file appears whole or not at all."""
+    """Tells the harness how an agent's process ended; the file appears whole or not at all.
+
+    What an agent put in its place takes away the telling, and not whoever tells: the container's
+    state would go with its first process.
+    """
     signalled = os.WIFSIGNALED(status)
     told = {
         "exit_code": None if signalled else os.WEXITSTATUS(status),
@@ -279,5 +284,12 @@ def write_exit(logs: Path, agent_id: str, status: int) -> None:
     }
     target = logs / f"{agent_id}.exit.json"
     partial = target.with_suffix(".partial")
-    partial.write_text(json.dumps(told), encoding="utf-8")
-    partial.replace(target)
+    try:
+        with suppress(FileNotFoundError):
+            partial.unlink()
+        # Made anew: a pipe put there meanwhile would be waited for.
+        with partial.open("x", encoding="utf-8") as stream:
+            stream.write(json.dumps(told))
+        partial.replace(target)
+    except OSError as error:
+        sys.stderr.write(f"agent supervisor: {target.name}: {error}\n")

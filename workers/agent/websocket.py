@@ -1,4 +1,4 @@
-"""A blocking WebSocket client over TCP (RFC 6455).
+"""A blocking WebSocket client over TCP, or TLS over it (RFC 6455).
 
 One thread receives; any thread may send. Pings of the server are answered by ``receive``.
 """
@@ -10,13 +10,19 @@ import socket
 import threading
 import time
 from collections import deque
+from typing import TYPE_CHECKING, Union
 from urllib.parse import urlsplit
 
 from workers.agent import websocket_frames as frames
 from workers.agent.addresses import dial_host
 
+if TYPE_CHECKING:
+    from workers.agent.tls import TlsSocket
+
 _HEAD_LIMIT = 16 * 1024
 _READ_BYTES = 64 * 1024
+_PORTS = {"ws": 80, "wss": 443}
+Connection = Union[socket.socket, "TlsSocket"]
 
 
 class LinkError(Exception):
@@ -30,7 +36,7 @@ class ReceiveTimeout(Exception):
 class WebSocket:
     """An open connection."""
 
-    def __init__(self, connection: socket.socket, decoder: frames.Decoder) -> None:
+    def __init__(self, connection: Connection, decoder: frames.Decoder) -> None:
         self._socket = connection
         self._decoder = decoder
         self._ready: deque[frames.Message] = deque()
@@ -41,25 +47,31 @@ class WebSocket:
 
     @classmethod
     def connect(cls, url: str, timeout_s: float, max_message_bytes: int) -> WebSocket:
-        """Dials a ``ws://`` URL and upgrades.
+        """Dials a ``ws://`` or ``wss://`` URL and upgrades.
 
         Raises:
             LinkError: no connection, no upgrade, or not within ``timeout_s`` seconds.
         """
         parts = urlsplit(url)
-        if parts.scheme != "ws" or not parts.hostname:
-            raise LinkError(f"{url} is no ws:// URL")
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise LinkError(f"{url} is no ws:// or wss:// URL")
         path = parts.path or "/"
         if parts.query:
             path += f"?{parts.query}"
         deadline = time.monotonic() + timeout_s
         try:
-            address = (dial_host(parts.hostname), parts.port or 80)
-            connection = socket.create_connection(address, timeout_s)
+            address = (dial_host(parts.hostname), parts.port or _PORTS[parts.scheme])
+            plain = socket.create_connection(address, timeout_s)
         except OSError as error:
             raise LinkError(f"no connection to {url}: {error}") from error
+        connection: Connection = plain
         try:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if parts.scheme == "wss":
+                # Here because it takes time to load, which a trial's own relay does not need.
+                from workers.agent.tls import TlsSocket
+
+                connection = TlsSocket(plain, parts.hostname, timeout_s)
             nonce = os.urandom(16)
             connection.sendall(frames.handshake_request(parts.netloc, path, nonce))
             head, rest = _read_head(connection, deadline)
@@ -146,7 +158,7 @@ class WebSocket:
             self._socket.close()
 
 
-def _read_head(connection: socket.socket, deadline: float) -> tuple[bytes, bytes]:
+def _read_head(connection: Connection, deadline: float) -> tuple[bytes, bytes]:
     """An HTTP response head, and what came after it."""
     data = b""
     while b"\r\n\r\n" not in data:

@@ -247,7 +247,7 @@ def cache_tag(output: str) -> str:
     """
     try:
         told = json.loads(output.strip().splitlines()[-1])["cache_tag"]
-    except (ValueError, IndexError, KeyError, TypeError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError) as error:
         raise ContainerError(f"read what compiling the agent's files said: {output!r}") from error
     if not isinstance(told, str) or not _CACHE_TAG.fullmatch(told):
         raise ContainerError(f"read what compiling the agent's files said: {output!r}")

@@ -30,7 +30,7 @@ from workers.container.locks import node_directory
 from workers.container.network import PublicNetwork
 from workers.container.pace import StartPace
 from workers.container.running import DockerContainer, Started
-from workers.container.settings import container_body
+from workers.container.settings import container_body, has_own_hosts, hosts_text
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +48,7 @@ class DockerEngine:
         node: str,
         api: DockerApi,
         directory: Path,
+        starts_at_once: int | None = None,
         starts_per_s: float | None = None,
         disk_free_mb: int = 0,
         door: Path | None = None,
@@ -61,7 +62,7 @@ class DockerEngine:
         """Containers that their users could not remove, by id or name: the reaper's."""
         self.has_quota = False
         """Whether the engine itself bounds what a container writes."""
-        self._pace = StartPace(starts_per_s) if starts_per_s else None
+        self._pace = StartPace(starts_at_once, starts_per_s)
         self._disk_free_mb = disk_free_mb
         self._root = Path("/")
         instance = secrets.token_hex(8)
@@ -83,6 +84,7 @@ class DockerEngine:
         threads: int = 16,
         directory: Path | None = None,
         *,
+        starts_at_once: int | None = None,
         starts_per_s: float | None = None,
         disk_free_mb: int = 0,
         door: Path | None = None,
@@ -96,6 +98,7 @@ class DockerEngine:
             threads: how many calls to the engine may be under way at once.
             directory: for locks and shared files, the same for all of a node's processes;
                 default: one per user in the system's directory for temporary files.
+            starts_at_once: how many containers may be starting at any time; null: any number.
             starts_per_s: how many containers may be started a second; null: any number.
             disk_free_mb: what the engine's disk must have left, or no image is built.
             door: the socket of a door helper, where this process may not act itself.
@@ -107,7 +110,7 @@ class DockerEngine:
         """
         api = await asyncio.to_thread(DockerApi, threads, heard)
         folder = directory or node_directory()
-        engine = cls(node, api, folder, starts_per_s, disk_free_mb, door, built)
+        engine = cls(node, api, folder, starts_at_once, starts_per_s, disk_free_mb, door, built)
         try:
             await engine._events.open(_OPEN_S)
             await engine.calls.run(Deadline("ask for the engine's disk", _OPEN_S), engine._look)
@@ -168,14 +171,10 @@ class DockerEngine:
         """See ``Engine``; the caller owns the container and removes it.
 
         A start that fails, is late or is cancelled is undone before this returns, for which
-        the engine's answer is waited for. A start waits for its turn first (``starts_per_s``).
+        the engine's answer is waited for. A start waits for its turn first (``StartPace``).
         """
-        await self._turn()
-        return await self._start(spec, timeout_s, identify=True)
-
-    async def _turn(self) -> None:
-        if self._pace is not None:
-            await self._pace.turn()
+        async with self._pace.turn():
+            return await self._start(spec, timeout_s, identify=True)
 
     async def _start(
         self, spec: ContainerSpec, timeout_s: float, *, identify: bool
@@ -184,7 +183,8 @@ class DockerEngine:
         name = f"apiary-{secrets.token_hex(8)}"
         body = container_body(spec, self._labels_of(name, spec), has_quota=self.has_quota)
         deadline = Deadline(f"start a container of image {spec.image}", timeout_s)
-        job = self.calls.submit(deadline, functools.partial(self._launch, name, body, identify))
+        launch = functools.partial(self._launch, name, spec, body, identify)
+        job = self.calls.submit(deadline, launch)
         try:
             started = await self.calls.wait(job, deadline)
         except MissingError:
@@ -208,9 +208,9 @@ class DockerEngine:
 
     async def run_once(self, spec: ContainerSpec, timeout_s: float) -> tuple[ExitState, str]:
         """See ``Engine``."""
-        await self._turn()
-        deadline = Deadline(f"run a container of image {spec.image}", timeout_s)
-        container = await self._start(spec, timeout_s, identify=False)
+        async with self._pace.turn():
+            deadline = Deadline(f"run a container of image {spec.image}", timeout_s)
+            container = await self._start(spec, timeout_s, identify=False)
         try:
             state = await container.ended(deadline.left_s())
             if state is None:
@@ -247,11 +247,19 @@ class DockerEngine:
         self.has_quota = has_quota(info, mount_table())
 
     def _launch(
-        self, name: str, body: dict[str, Any], identify: bool, deadline: Deadline
+        self,
+        name: str,
+        spec: ContainerSpec,
+        body: dict[str, Any],
+        identify: bool,
+        deadline: Deadline,
     ) -> Started:
         """Creates and starts a container, and asks for its pid; in a thread, all or nothing."""
-        if body["HostConfig"]["NetworkMode"] != "none":
+        if spec.network != "none":
             self._network.ensure(deadline)
+        if spec.hosts_file is not None and has_own_hosts(spec):
+            spec.hosts_file.write_text(hosts_text(spec))
+            spec.hosts_file.chmod(0o644)
         try:
             container = self._create(name, body, deadline)
             self._events.watch_from_thread(container)

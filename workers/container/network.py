@@ -3,8 +3,9 @@
 Docker's ``enable_icc=false`` keeps containers from each other, but leaves the host's own
 ports, the ports that other containers publish, and link-local addresses (a cloud's metadata
 service) open. So every packet that comes in by the bridge is dropped if it is for this host,
-for a link-local address, or redirected by the host. The rules name the bridge and not an
-address: they are set before it exists and hold for whatever it will be given.
+for a link-local address or another known one of metadata, or redirected by the host. The rules
+name the bridge and not an address: they are set before it exists and hold for whatever it will be
+given.
 """
 
 from __future__ import annotations
@@ -50,6 +51,15 @@ RULES = (
         ("-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-j", "DROP"),
     ),
     Rule("iptables", "DOCKER-USER", ("-i", BRIDGE, "-d", "169.254.0.0/16", "-j", "DROP")),
+    # Metadata services of clouds that have them elsewhere: Alibaba's, Oracle's, and Azure's, whose
+    # address also resolves names.
+    Rule("iptables", "DOCKER-USER", ("-i", BRIDGE, "-d", "100.100.100.200", "-j", "DROP")),
+    Rule("iptables", "DOCKER-USER", ("-i", BRIDGE, "-d", "192.0.0.192", "-j", "DROP")),
+    Rule(
+        "iptables",
+        "DOCKER-USER",
+        ("-i", BRIDGE, "-d", "168.63.129.16", "-p", "tcp", "!", "--dport", "53", "-j", "DROP"),
+    ),
 )
 RULES_V6 = (
     # The bridge has no IPv6, but a container with raw sockets can speak it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,9 @@ _START_S = 60.0
 """How long the engine may take to start one more command."""
 _LOOK_EXECUTION_S = 5.0
 """How long the event of a command's end may take before the engine is asked."""
+FLAG_S = 1.0
+"""How long after a container's end the engine may take to flag an OOM kill."""
+_FLAG_LOOK_S = 0.1
 _HEAD_BYTES = 4 * 1024
 _TAIL_BYTES = 8 * 1024
 _SIGKILLED = 128 + 9
@@ -268,9 +272,16 @@ class DockerContainer:
         return self._state
 
     async def _flagged_oom(self) -> bool:
-        """Docker's own flag for an OOM kill."""
-        record = await self._record(Deadline(f"inspect container {self.id[:12]}", _PROOF_S))
-        return record is not None and bool(record["OOMKilled"])
+        """Docker's own flag for an OOM kill; a busy engine sets it after the end is told."""
+        deadline = Deadline(f"inspect container {self.id[:12]}", _PROOF_S)
+        give_up = time.monotonic() + FLAG_S
+        while (record := await self._record(deadline)) is not None:
+            if record["OOMKilled"] or self.oom_events() > 0:
+                return True
+            if time.monotonic() > give_up:
+                break
+            await asyncio.sleep(_FLAG_LOOK_S)
+        return False
 
     async def _prove_end(self, deadline: Deadline) -> None:
         """Waits for the event of the end, and asks for the engine's record if it is late.

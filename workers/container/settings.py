@@ -11,6 +11,14 @@ from workers.container.interface import ContainerError, ContainerSpec, Mount
 NETWORK = "apiary"
 """The node-wide bridge of containers with a public network."""
 
+HOSTS = "/etc/hosts"
+LOOPBACK = (
+    "127.0.0.1\tlocalhost",
+    # Not localhost too: what listens there listens on IPv4, and would be tried second.
+    "::1\tip6-localhost ip6-loopback",
+)
+"""Lines of ``/etc/hosts``, which an image has empty: engines make it."""
+
 _NAME = re.compile(r"[^=\0]+")
 
 
@@ -43,6 +51,7 @@ def container_body(
         "Cmd": list(spec.command[1:]),
         "Env": [f"{name}={value}" for name, value in spec.environment.items()],
         "Labels": dict(labels),
+        **({"NetworkDisabled": True} if has_own_hosts(spec) else {}),
         "OpenStdin": False,
         "Tty": False,
         # A health check of the image would run processes beside the agent.
@@ -64,15 +73,40 @@ def _host_config(spec: ContainerSpec, has_quota: bool) -> dict[str, Any]:
         "PidsLimit": spec.pids,
         "Init": False,
         "LogConfig": LOG,
-        "Mounts": [_mount(mount) for mount in spec.mounts],
+        "Mounts": [_mount(mount) for mount in _mounts(spec)],
         "RestartPolicy": {"Name": "no"},
     }
+    if spec.loopback_names and not has_own_hosts(spec):
+        config["ExtraHosts"] = [f"{name}:127.0.0.1" for name in spec.loopback_names]
     if has_quota and spec.storage_mb:
         config["StorageOpt"] = {"size": f"{spec.storage_mb}M"}
     if spec.harden:
         config["CapDrop"] = ["ALL"]
         config["SecurityOpt"] = ["no-new-privileges"]
     return config
+
+
+def has_own_hosts(spec: ContainerSpec) -> bool:
+    """Whether a container has a hosts file of ours, and its engine nothing to do for its network.
+
+    What Docker calls network mode ``none`` is a network to it: it enters the container's new
+    namespace to find that there is nothing to do, which takes as long as the rest of the start.
+    Told that networking is disabled it leaves the namespace as it was born, with a loopback and
+    nothing else. Engines that do not know the word still have the network mode.
+    """
+    return spec.network == "none" and spec.hosts_file is not None
+
+
+def hosts_text(spec: ContainerSpec) -> str:
+    """The hosts file of such a container."""
+    named = [f"127.0.0.1\t{name}" for name in spec.loopback_names]
+    return "".join(f"{line}\n" for line in (*LOOPBACK, *named))
+
+
+def _mounts(spec: ContainerSpec) -> list[Mount]:
+    if spec.hosts_file is None or not has_own_hosts(spec):
+        return list(spec.mounts)
+    return [*spec.mounts, Mount(spec.hosts_file, HOSTS, read_only=False)]
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
@@ -100,7 +134,7 @@ def _check(spec: ContainerSpec) -> None:
                 f"start a container of image {spec.image}: variable {place} of the environment "
                 "has an impossible name or value"
             )
-    for mount in spec.mounts:
+    for mount in _mounts(spec):
         if not mount.source.is_absolute() or not mount.target.startswith("/"):
             raise ContainerError(
                 f"start a container of image {spec.image}: mount {mount.source} at "

@@ -177,6 +177,13 @@ class Condition(Strict):
         return tuple(dict.fromkeys(entry.endpoint for entry in self.roster))
 
     @property
+    def prompt_digests(self) -> tuple[str, ...]:
+        """SHA-256 of every prompt, persona and skill of the roster, each once."""
+        files = [each for entry in self.roster for each in (entry.prompt, entry.persona)]
+        files += [skill for entry in self.roster for skill in entry.skills]
+        return tuple(dict.fromkeys(each.sha256 for each in files if each is not None))
+
+    @property
     def agents(self) -> tuple[tuple[str, RosterEntry], ...]:
         """Every agent as (agent id, roster entry), the orchestrator first."""
         ordered = sorted(self.roster, key=lambda entry: entry.kind != "orchestrator")

@@ -11,14 +11,20 @@ import re
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, RootModel, model_validator
+from pydantic import BeforeValidator, Field, RootModel, model_validator
 
 from workers.contract.base import Strict
 
-Provider = Literal["anthropic", "openai", "openrouter", "scripted"]
+Provider = Annotated[
+    Literal["anthropic", "openai", "openrouter", "databricks", "databricks_v2", "scripted"],
+    BeforeValidator(lambda name: "openai" if name == "openai-compat" else name),
+]
+"""``openai-compat`` is Buzz's other name for ``openai``."""
 Dialect = Literal["chat", "responses", "messages"]
 
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+VariableText = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+"""What an environment can hold."""
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 """A token (RFC 9110 §5.6.2)."""
 HeaderText = Annotated[str, Field(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$")]
@@ -28,6 +34,15 @@ DEFAULT_BASE_URL: dict[str, str] = {
     "openai": "https://api.openai.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
 }
+
+BASE_URL_VARIABLES: dict[str, str] = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "openai": "OPENAI_COMPAT_BASE_URL",
+    "openrouter": "OPENROUTER_BASE_URL",
+    "databricks": "DATABRICKS_HOST",
+    "databricks_v2": "DATABRICKS_HOST",
+}
+"""Where Buzz's own endpoint files say, in ``env``, which base URL a provider has."""
 
 RESERVED_ENV = frozenset(
     {
@@ -91,7 +106,7 @@ class Endpoint(Strict):
     key_header: HeaderName | None = None
     """The header that carries the key; null: ``x-api-key`` for ``anthropic``, else
     ``Authorization``, which gets ``Bearer`` before it."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[VariableName, VariableText] = Field(default_factory=dict)
     """Further variables of the agent. They enter its container, so none may be a secret."""
     base_url: str | None = None
     """Null: the provider's own; for ``scripted``, an endpoint that the node itself serves."""
@@ -123,6 +138,13 @@ class Endpoint(Strict):
             raise ValueError(f"provider {self.provider!r} needs api_key_env")
         if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
             raise ValueError("base_url must start with http:// or https://")
+        variable = BASE_URL_VARIABLES.get(self.provider, "")
+        if not self.env.get(variable, "http://").startswith(("http://", "https://")):
+            raise ValueError(f"env: {variable} must start with http:// or https://")
+        if self.upstream is None and self.provider != "scripted":
+            raise ValueError(f"provider {self.provider!r} needs base_url, or {variable} in env")
+        if self.env.get("OPENAI_COMPAT_API", "auto") not in ("auto", "chat", "responses"):
+            raise ValueError("env: OPENAI_COMPAT_API must be auto, chat or responses")
         if self.proxy not in (None, "none"):
             _check_proxy(self.proxy or "")
         return self
@@ -164,12 +186,18 @@ class Endpoint(Strict):
         return "messages" if self.provider == "anthropic" else "chat"
 
     @property
+    def upstream(self) -> str | None:
+        """The base URL of its provider; None: the node itself answers."""
+        said = self.env.get(BASE_URL_VARIABLES.get(self.provider, ""))
+        return self.base_url or said or DEFAULT_BASE_URL.get(self.provider)
+
+    @property
     def account(self) -> str | None:
         """The provider's account that its requests go to; None: the node itself answers.
 
         Endpoints that share it have one rate; it names the key's variable, and no key.
         """
-        base = self.base_url or DEFAULT_BASE_URL.get(self.provider)
+        base = self.upstream
         if base is None:
             return None
         return " ".join((self.provider, base.rstrip("/"), self.api_key_env or "-"))

@@ -42,6 +42,10 @@ class Orders(Strict):
     watched: tuple[str, ...] = ()
     """Attempts that somebody follows: the node shows those of them that it runs."""
 
+    def to_json(self) -> str:
+        """One line; nobody keeps it, so its keys are left as they are, which is far quicker."""
+        return self.model_dump_json(by_alias=True)
+
 
 class RunningTry(Strict):
     """A try that a node runs, whichever driver leased it."""
@@ -83,6 +87,10 @@ class Progress(Strict):
     """What it has seen of the accounts that it was lent permits of."""
     endpoints: dict[str, EndpointNews] = Field(default_factory=dict)
     """How requests fare, by endpoint."""
+
+    def to_json(self) -> str:
+        """As that of ``Orders``."""
+        return self.model_dump_json(by_alias=True)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from pydantic import Field
 from workers.contract.base import Strict
 from workers.contract.budget import Spending
 from workers.contract.outcome import Blame, Cause, Phase, ProviderFailure, Verdict
+from workers.contract.relay import RelayUse
 from workers.contract.spec import TimeoutMultipliers
 from workers.contract.task import Freeze
 
@@ -35,6 +36,42 @@ class Usage(Strict):
     """Calls for which the provider reported no usage: unknown, never zero."""
     counted: Spending = Spending()
     """What the sweep's budget counts: calls of unknown cost with an assumption."""
+
+
+class Tokens(Strict):
+    """Sums over the successful calls of one agent."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class TokenDifference(Strict):
+    """An agent whose own log counts other tokens than the gateway's ledger, which is billed."""
+
+    agent: str
+    log: Tokens = Tokens()
+    ledger: Tokens = Tokens()
+    summaries: int = 0
+    """Calls that the log has without counts: so many may be in the ledger alone."""
+    only_in_log: int = 0
+    """Calls of the log that no line of the ledger matches."""
+    only_in_ledger: int = 0
+    unread: str = ""
+    """Why the log could not be compared; empty: it was."""
+
+    def told(self) -> str:
+        """The difference in a line."""
+        if self.unread:
+            return f"{self.agent}: the tokens in its log could not be compared: {self.unread}"
+        log, ledger = self.log, self.ledger
+        return (
+            f"{self.agent}: its log counts {log.calls} calls, {log.input_tokens} tokens in "
+            f"({log.cached_input_tokens} cached), {log.output_tokens} out; the ledger "
+            f"{ledger.calls}, {ledger.input_tokens} ({ledger.cached_input_tokens}), "
+            f"{ledger.output_tokens}"
+        )
 
 
 class Digests(Strict):
@@ -87,9 +124,13 @@ class TryRecord(Strict):
     ended_at: str
     phase_seconds: dict[str, float] = Field(default_factory=dict)
     usage: Usage = Usage()
+    token_differences: tuple[TokenDifference, ...] = ()
+    """Agents of the production stack whose log does not agree with ``usage.jsonl``."""
     node: str
     epoch: tuple[int, int]
     digests: Digests
+    relay: RelayUse | None = None
+    """The deployment whose relay was used; null: the try had one of its own."""
     files: dict[str, str] = Field(default_factory=dict)
     """Every file of the try, relative name to SHA-256."""
     leftovers: tuple[str, ...] = ()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from workers.contract.base import Strict, sha256_hex
+from workers.contract.buzz import BuzzStack
 from workers.contract.condition import Condition
 from workers.contract.endpoint import Endpoint
+from workers.contract.relay import RelayKind
 from workers.contract.task import Task
 
 CanaryKind = Literal["oracle", "nop", "solver"]
 """A canary's agent: one whose result is known, so that any other says something of the harness."""
 
 
-AgentKind = Literal["reference", "oracle", "nop"]
-"""Who works on the tasks of a sweep."""
+AgentKind = Literal["reference", "buzz", "oracle", "nop"]
+"""Who works on the tasks of a sweep; ``buzz`` is the production stack."""
 Played = Literal["oracle", "nop"]
 """An agent without a model and a relay: a task's own solution, or nobody."""
 PLAYED: tuple[Played, ...] = ("oracle", "nop")
@@ -69,9 +71,12 @@ class Limits(Strict):
     collect_s: Annotated[float, Field(gt=0)] = 60.0
     seal_s: Annotated[float, Field(gt=0)] = 120.0
     teardown_s: Annotated[float, Field(gt=0)] = 30.0
+    relay_lost_s: Annotated[float, Field(gt=0)] = 30.0
+    """Without the connection to a deployment's relay for so long a trial ends."""
     silence_s: Annotated[float, Field(gt=0)] = 120.0
     container_starts_per_s: Annotated[float, Field(gt=0)] | None = None
-    """Containers that a node starts a second; null: 1.5 for each of its cores."""
+    """Containers that a node starts a second at most; null: as many as its engine bears with two
+    for each of its cores in hand."""
     reap_every_s: Annotated[float, Field(gt=0)] = 300.0
     """Between two rounds of a node's reaper."""
     disk_free_mb: Annotated[int, Field(ge=0)] = 2048
@@ -87,7 +92,7 @@ class SweepSpec(Strict):
     store: str
     """URL of the store, ``file://`` or ``s3://``."""
     agent: AgentKind
-    relay: Literal["embedded"]
+    relay: RelayKind
     network: Literal["declared", "sealed"]
     """``sealed``: no container has a network; ``declared``: what its task asks for."""
     base_image: str | None
@@ -98,6 +103,14 @@ class SweepSpec(Strict):
     pass_threshold: Annotated[float, Field(gt=0, le=1)] = 1.0
     """The least reward that passes, of tasks graded by their container's state."""
     timeout_multipliers: TimeoutMultipliers = TimeoutMultipliers()
+    buzz: BuzzStack | None = None
+    """Of agent ``buzz``, and of no other."""
+
+    @model_validator(mode="after")
+    def _has_its_programs(self) -> Self:
+        if (self.agent == "buzz") != (self.buzz is not None):
+            raise ValueError("buzz belongs to agent 'buzz', and to no other")
+        return self
 
 
 class CellSpec(Strict):
@@ -119,7 +132,9 @@ class CellSpec(Strict):
         """
         if self.canary == "oracle" or (self.canary == "nop" and self.task.fixture is None):
             return self.canary
-        return agent if agent != "reference" and self.canary is None else None
+        if self.canary is None and (agent == "oracle" or agent == "nop"):
+            return agent
+        return None
 
 
 class Epoch(NamedTuple):

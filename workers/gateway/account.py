@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from workers.contract.endpoint import DEFAULT_BASE_URL, Endpoint
+from workers.contract.endpoint import Endpoint
 from workers.gateway.errors import GatewayError
 from workers.gateway.headers import Headers
 from workers.gateway.secret import Secret, SecretSource
@@ -61,7 +61,7 @@ class Account:
 
     def missing(self) -> str | None:
         """What keeps it from being used; None: nothing."""
-        if self.endpoint.base_url is None and self.endpoint.provider not in DEFAULT_BASE_URL:
+        if self.endpoint.upstream is None:
             return f"endpoint {self.name!r} has no base_url"
         for name, source in self._sources.items():
             if source.current() is None:
@@ -85,7 +85,7 @@ def proxy_of(endpoint: Endpoint, environment: Mapping[str, str]) -> str | None:
     """
     if endpoint.proxy is not None:
         return None if endpoint.proxy == "none" else endpoint.proxy
-    base = urlsplit(endpoint.base_url or DEFAULT_BASE_URL.get(endpoint.provider, ""))
+    base = urlsplit(endpoint.upstream or "")
     host = base.hostname or ""
     names = (f"{base.scheme}_proxy", "all_proxy")
     name = next((each for each in names if _either(environment, each)), None)

@@ -105,7 +105,7 @@ class Call:
         body = await self._read_body()
         if isinstance(body, Refusal):
             return body
-        asked = read_request(dialect, body, seat.model)
+        asked = read_request(dialect, body, seat.model, self._request.path)
         if isinstance(asked, Refusal):
             return asked
         for owner, meter in seat.meters:
@@ -141,7 +141,8 @@ class Call:
     ) -> web.StreamResponse:
         account = seat.account
         endpoint = account.endpoint
-        url = upstream_url(endpoint, asked.dialect, self._request.rel_url.raw_query_string)
+        query = self._request.rel_url.raw_query_string
+        url = upstream_url(endpoint, asked.dialect, query, asked.model)
         credentials = account.credentials()
         headers = upstream_headers(self._headers, endpoint, credentials.key, credentials.headers)
         asking = None

@@ -85,7 +85,9 @@ def response_headers(headers: Iterable[tuple[str, str]], secrets: Sequence[Secre
     pairs = list(headers)
     encoded = any(name.lower() == "content-encoding" for name, _ in pairs)
     dropped = HOP_BY_HOP | ({"content-encoding", "content-length"} if encoded else set())
-    return [(name, scrub(value, secrets)) for name, value in _passing(pairs, dropped)]
+    return [
+        (scrub(name, secrets), scrub(value, secrets)) for name, value in _passing(pairs, dropped)
+    ]
 
 
 def _passing(headers: Iterable[tuple[str, str]], dropped: frozenset[str] | set[str]) -> Headers:

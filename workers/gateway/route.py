@@ -8,12 +8,13 @@ cannot be put in its place: it is refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from workers.contract.endpoint import DEFAULT_BASE_URL, Dialect, Endpoint
+from workers.contract.endpoint import Dialect, Endpoint
 from workers.gateway.ledger import CallResult
 from workers.gateway.reading import MOST_TOKENS
 from workers.gateway.refusal import Refusal, route_refusal
@@ -24,6 +25,15 @@ DIALECTS: dict[str, Dialect] = {
     "messages": "messages",
 }
 SUFFIXES: dict[Dialect, str] = {dialect: path for path, dialect in DIALECTS.items()}
+DATABRICKS_V2: dict[Dialect, str] = {
+    "chat": "ai-gateway/mlflow/v1/chat/completions",
+    "responses": "ai-gateway/openai/v1/responses",
+    "messages": "ai-gateway/anthropic/v1/messages",
+}
+"""What Databricks has in place of ``SUFFIXES`` (spec: 5.3)."""
+_BY_PATH = {**DIALECTS, **{path: dialect for dialect, path in DATABRICKS_V2.items()}}
+_SERVING = re.compile(r"/serving-endpoints/([^/]+)/invocations")
+"""Databricks' first form: the path names the model, and the chat's body does not."""
 
 _LIMIT_FIELDS: dict[Dialect, tuple[str, ...]] = {
     "chat": ("max_completion_tokens", "max_tokens"),
@@ -48,7 +58,9 @@ class Asked:
 
 def dialect_of(path: str) -> Dialect | None:
     """The dialect of a path, with or without ``/v1`` before it; None: no path of ours."""
-    return DIALECTS.get(path.removeprefix("/").removeprefix("v1/"))
+    if _SERVING.fullmatch(path):
+        return "chat"
+    return _BY_PATH.get(path.removeprefix("/").removeprefix("v1/"))
 
 
 def model_of(name: str, endpoint: Endpoint) -> str:
@@ -56,8 +68,8 @@ def model_of(name: str, endpoint: Endpoint) -> str:
     return endpoint.model or name
 
 
-def read_request(dialect: Dialect, body: bytes, model: str) -> Asked | Refusal:
-    """Checks a request's body against the model that the agent may use."""
+def read_request(dialect: Dialect, body: bytes, model: str, path: str = "") -> Asked | Refusal:
+    """Checks a request's path and body against the model that the agent may use."""
     try:
         document = json.loads(body, object_pairs_hook=_no_duplicates)
     except DuplicateFieldError as error:
@@ -66,8 +78,11 @@ def read_request(dialect: Dialect, body: bytes, model: str) -> Asked | Refusal:
         return route_refusal(400, "the body is not JSON")
     if not isinstance(document, dict):
         return route_refusal(400, "the body is not a JSON object")
-    if document.get("model") != model:
-        asked = str(document.get("model"))[:100]
+    named = _SERVING.fullmatch(path)
+    asked_for = [document.get("model")] if "model" in document or not named else []
+    asked_for += [named[1]] if named else []
+    if any(each != model for each in asked_for):
+        asked = str(asked_for[-1])[:100]
         return route_refusal(
             403, f"the model {asked!r} is not the one of this agent's endpoint, {model!r}"
         )
@@ -76,17 +91,33 @@ def read_request(dialect: Dialect, body: bytes, model: str) -> Asked | Refusal:
     return Asked(dialect, model, document.get("stream") is True, _output_limit(dialect, document))
 
 
-def upstream_url(endpoint: Endpoint, dialect: Dialect, query: str) -> str:
+def upstream_url(endpoint: Endpoint, dialect: Dialect, query: str, model: str = "") -> str:
     """Where the request goes. Anthropic's base has no ``/v1``, OpenAI's has (spec: 5.3).
 
     The endpoint's own parameters come after the agent's.
+
+    Raises:
+        ValueError: the endpoint has no address.
     """
-    base = (endpoint.base_url or DEFAULT_BASE_URL[endpoint.provider]).rstrip("/")
-    version = "v1/" if endpoint.provider == "anthropic" else ""
-    path = endpoint.path or f"{version}{SUFFIXES[dialect]}"
+    if endpoint.upstream is None:
+        raise ValueError(f"an endpoint of provider {endpoint.provider} without an address")
+    base = endpoint.upstream.rstrip("/")
+    path = endpoint.path or _path_of(endpoint, dialect, model)
     own = urlencode(endpoint.query, quote_via=quote)
     joined = "&".join(part for part in (query, own) if part)
     return f"{base}/{path.lstrip('/')}" + (f"?{joined}" if joined else "")
+
+
+def _path_of(endpoint: Endpoint, dialect: Dialect, model: str) -> str:
+    match endpoint.provider:
+        case "databricks":
+            return f"serving-endpoints/{quote(model, safe='')}/invocations"
+        case "databricks_v2":
+            return DATABRICKS_V2[dialect]
+        case "anthropic":
+            return f"v1/{SUFFIXES[dialect]}"
+        case _:
+            return SUFFIXES[dialect]
 
 
 def result_of_status(status: int) -> CallResult:

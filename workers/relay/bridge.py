@@ -61,16 +61,20 @@ class Bridge:
         """Authenticates a request and runs it."""
         self._core.touch()
         self._core.refresh()
+        scheme = "https" if self._core.state.secure else "http"
         try:
             proof = http_auth.check(
                 request.authorization,
-                url=f"http://{request.host}{request.path}",
+                url=f"{scheme}://{request.host}{request.path}",
                 method="POST",
                 body=request.body,
                 now=self._core.state.clock(),
             )
         except HttpAuthError as error:
             return _error(401, str(error))
+        limited = self._core.meters.api.refusal(proof.pubkey)
+        if limited is not None:
+            return _error(429, limited)
         if not self._core.claim_auth(proof.id):
             return _error(401, "NIP-98: replay detected")
         return self._actions[request.path](request, proof.pubkey)

@@ -11,11 +11,12 @@ from workers.nostr.attestation import Attestation
 from workers.nostr.event import Event
 from workers.relay import kinds
 from workers.relay.announcer import Announcer
-from workers.relay.answer import Answer
+from workers.relay.answer import Answer, refuse
 from workers.relay.commands import Commands
 from workers.relay.hub import Hub
 from workers.relay.ingest import Ingest
 from workers.relay.query import Queries
+from workers.relay.rates import Meters
 from workers.relay.replay import Refusal, replay
 from workers.relay.state import RelayState
 
@@ -34,6 +35,7 @@ class RelayCore:
     def __init__(self, state: RelayState, observe: Observe = ignore) -> None:
         self.state = state
         self._observe = observe
+        self.meters = Meters(state.limits.rates, state.clock)
         self.hub = Hub(state.groups)
         self.queries = Queries(state)
         self.announcer = Announcer(state, self.hub)
@@ -51,7 +53,11 @@ class RelayCore:
     def submit(self, event: Event, author: str, *, over_http: bool) -> Answer:
         """Takes one event; its effects are visible when this returns."""
         held = len(self.state.store)
-        answer = self._ingest.submit(event, author, over_http=over_http)
+        limited = self.meters.messages.refusal(author) if event.kind in kinds.MESSAGES else None
+        if limited is not None:
+            answer = refuse(limited, 429)
+        else:
+            answer = self._ingest.submit(event, author, over_http=over_http)
         self._observe(event.kind if event.kind in kinds.KNOWN else None, answer.accepted)
         self.touch()
         if self._event_waiters:

@@ -8,6 +8,9 @@ RelayError
 
 from __future__ import annotations
 
+MOST_WORDS = 500
+"""Characters of a relay's words that are kept."""
+
 
 class RelayError(Exception):
     """A relay did not do what was asked; the message names the request and the reason."""
@@ -24,9 +27,9 @@ class RelayRefusedError(RelayError):
             status: the HTTP status; 200 where an event was answered ``accepted: false``.
             reason: the relay's own words.
         """
-        super().__init__(f"{request}: relay error {status}: {reason}")
         self.status = status
-        self.reason = reason
+        self.reason = plain(reason)
+        super().__init__(f"{request}: relay error {status}: {self.reason}")
 
     @property
     def is_for_the_time(self) -> bool:
@@ -39,3 +42,8 @@ class RelayUnreachableError(RelayError):
 
     A publish that ends so may still have been stored: ask for its id before signing anew.
     """
+
+
+def plain(words: str) -> str:
+    """A relay's words as a record can hold them, however long and odd they are."""
+    return "".join(each if each.isprintable() else "?" for each in words[:MOST_WORDS])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workers.relay.rates import NO_RATES, Rates
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -44,5 +46,7 @@ class Limits:
     connection may stay idle between two requests (ours)."""
     response_s: float = 60.0
     """How long a client may take to receive one answer over HTTP (ours)."""
+    rates: Rates = NO_RATES
+    """Quotas per key (ours: none, so that no trial waits for its own relay)."""
     stored_bytes: int = 64 * 1024 * 1024
     """Text that one relay holds (ours: a trial cannot fill the node's memory)."""

@@ -8,21 +8,26 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from workers.nostr.event import Event
 from workers.relay.authentication import normalise_host
 from workers.relay.bridge import Bridge, BridgeRequest
+from workers.relay.client import RelayClient
 from workers.relay.core import Observe, RelayCore, ignore
 from workers.relay.door import Door
 from workers.relay.information import relay_information
+from workers.relay.interface import Holder
 from workers.relay.limits import Limits
 from workers.relay.replay import Refusal
 from workers.relay.replying import send_json
 from workers.relay.state import RelayState
 from workers.relay.websocket import Connections
 
+ANY_HOST = "localhost"
+"""Stands for the authority of a relay that takes any."""
 UNKNOWN_HOST = "relay: no community is configured for this host"
 _CLOSE_S = 2.0
 _log = logging.getLogger(__name__)
@@ -31,14 +36,21 @@ _log = logging.getLogger(__name__)
 class EmbeddedRelay:
     """One isolated relay: Buzz on the wire, state in memory, any number of listening sockets.
 
-    Its one direct member is the owner; every other key needs the owner's attestation.
+    Its one direct member is the owner; every other key needs the owner's attestation. It is a
+    ``TrialRelay``.
     """
+
+    sees_subscriptions = True
+    is_shared = False
+    loopback_name = None
+    outages = 0
 
     def __init__(
         self,
         *,
         owner_pubkey: str,
         host: str | None = "localhost:3600",
+        secure: bool = False,
         clock: Callable[[], float] = time.time,
         limits: Limits | None = None,
         observe: Observe = ignore,
@@ -48,18 +60,34 @@ class EmbeddedRelay:
         Args:
             owner_pubkey: the member whose attestations admit.
             host: the authority that clients must name in ``Host``; None takes any.
+            secure: whether something before it ends TLS, so that clients sign ``wss``.
             clock: Unix seconds.
             limits: bounds other than Buzz's.
             observe: hears of every submitted event, for metrics.
         """
         authority = None if host is None else normalise_host(host)
-        state = RelayState(owner_pubkey, authority, clock, limits=limits or Limits())
+        state = RelayState(owner_pubkey, authority, clock, secure, limits=limits or Limits())
         self._core = RelayCore(state, observe)
         self._bridge = Bridge(self._core)
         self._connections = Connections(self._core)
         self._listeners: list[tuple[asyncio.Server, web.AppRunner]] = []
         self._paths: list[Path] = []
         self._is_closing = False
+
+    @property
+    def url(self) -> str:
+        """Its canonical address, by which agents dial it."""
+        return self._url(self._core.state.host or ANY_HOST)
+
+    @property
+    def port(self) -> int:
+        """Of that address."""
+        return urlsplit(self.url).port or (443 if self._core.state.secure else 80)
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not serve; empty if it does."""
+        return "" if self.is_serving else "the trial's relay has ended"
 
     @property
     def connections(self) -> int:
@@ -87,6 +115,10 @@ class EmbeddedRelay:
         await self._listen(lambda door: loop.create_unix_server(door, str(path)))
         self._paths.append(path)
 
+    def client(self, holder: Holder) -> RelayClient:
+        """A client that speaks as one of its identities, over its first Unix socket."""
+        return RelayClient(self.url, holder.keypair, holder.attestation, unix_socket=self._paths[0])
+
     def timeline(self) -> list[Event]:
         """Every stored event, signed, in order of acceptance; nothing ever leaves it."""
         return self._core.state.store.timeline()
@@ -106,18 +138,21 @@ class EmbeddedRelay:
         """``time.monotonic()`` of the last client message or accepted event."""
         return self._core.last_activity()
 
-    async def wait_subscribed(self, pubkey: str, channel_id: str, timeout_s: float) -> bool:
+    async def watch(self, holder: Holder, channel_id: str) -> None:
+        """Nothing to do: it sees every event that it accepts."""
+
+    async def wait_subscribed(self, pubkey: str, channel_id: str, seconds: float) -> bool:
         """Whether a key has, or in time gets, a live subscription that a mention would reach.
 
         It is channel-scoped to that channel and its EOSE has been sent.
         """
         return await self._core.hub.wait(
-            lambda held: held.pubkey == pubkey and held.wakes_on_mention(channel_id), timeout_s
+            lambda held: held.pubkey == pubkey and held.wakes_on_mention(channel_id), seconds
         )
 
-    async def wait_event(self, accept: Callable[[Event], bool], timeout_s: float) -> Event | None:
+    async def wait_event(self, accept: Callable[[Event], bool], seconds: float) -> Event | None:
         """The first stored event, past or to come, that is accepted; None if none is in time."""
-        return await self._core.wait_event(accept, timeout_s)
+        return await self._core.wait_event(accept, seconds)
 
     async def close(self) -> None:
         """Ends every connection and closes the sockets it was given; bounded, may be repeated."""
@@ -178,7 +213,7 @@ class EmbeddedRelay:
             return web.Response(status=404, text=UNKNOWN_HOST)
         if self._is_closing:
             return web.Response(status=503, text="relay restarting")
-        return await self._connections.serve(request, f"ws://{host}")
+        return await self._connections.serve(request, self._url(host))
 
     async def _information(self, request: web.Request) -> web.Response:
         return web.json_response(
@@ -209,6 +244,9 @@ class EmbeddedRelay:
             )
         )
         return await self._send(request, reply.status, reply.body)
+
+    def _url(self, host: str) -> str:
+        return f"{'wss' if self._core.state.secure else 'ws'}://{host}"
 
     def _tenant(self, request: web.Request) -> str | None:
         """The authority that a request names, if it is this relay's."""

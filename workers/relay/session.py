@@ -118,14 +118,25 @@ class Session:
         elif self.is_read_only:
             self._ok(event, False, "restricted: read-only connection may not publish")
         else:
+            limited = self._core.meters.frames.refusal(self.pubkey)
+            if limited is not None:
+                self.notice(limited)
+                return
             answer = self._core.submit(event, self.pubkey, over_http=False)
-            self._ok(event, answer.accepted, answer.message)
+            if answer.status == 429:
+                self.notice(answer.message)
+            else:
+                self._ok(event, answer.accepted, answer.message)
 
     def _req(self, message: list[Any]) -> None:
         name = self._subscription_name(message)
         if self.pubkey is None:
             self.notice("auth-required: authenticate before subscribing")
             self._closed(name, NOT_AUTHENTICATED)
+            return
+        limited = self._core.meters.frames.refusal(self.pubkey)
+        if limited is not None:
+            self._closed(name, limited)
             return
         # NIP-01: a REQ of a known name replaces that subscription, whatever becomes of it.
         self._forget(name)
@@ -191,6 +202,10 @@ class Session:
         name = self._subscription_name(message)
         if self.pubkey is None:
             self._closed(name, NOT_AUTHENTICATED)
+            return
+        limited = self._core.meters.frames.refusal(self.pubkey)
+        if limited is not None:
+            self.notice(limited)
             return
         filters = self._filters(message)
         reason = self._req_fault(filters)

@@ -22,6 +22,8 @@ class RelayState:
     """The canonical authority, as clients send it in ``Host``; None: whatever they send."""
     clock: Callable[[], float]
     """Unix seconds."""
+    secure: bool = False
+    """Whether clients come by TLS, which ends before this relay, so that they sign ``wss``."""
     keypair: Keypair = field(default_factory=Keypair.generate)
     """The relay's own key, which signs group state."""
     limits: Limits = field(default_factory=Limits)

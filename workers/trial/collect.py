@@ -29,7 +29,7 @@ from workers.nostr.event import Event
 from workers.relay import RelayError
 from workers.trial.errors import PhaseError, cause_of_relay, deadline, is_disk_full
 from workers.trial.files import Kept, UnsafeFileError, read_head_and_tail
-from workers.trial.handoff import Collected, Driven, Job, Provisioned, relay_client
+from workers.trial.handoff import Collected, Driven, Job, Provisioned
 from workers.trial.soundness import unsound_because
 
 EVIDENCE_FILE = "evidence.json"
@@ -57,6 +57,7 @@ async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collect
             cause = Cause.DISK_FULL if is_disk_full(error) else Cause.EVIDENCE_EXPORT
             raise PhaseError(cause, str(error)) from error
         timeline = provisioned.relay.timeline()
+        _check_heard(provisioned, messages)
 
     def written() -> Collected:
         ours = [event for event in in_order(messages, timeline) if _is_in(event, provisioned)]
@@ -69,6 +70,18 @@ async def collect(job: Job, provisioned: Provisioned, driven: Driven) -> Collect
     except OSError as error:
         cause = Cause.DISK_FULL if is_disk_full(error) else Cause.EVIDENCE_EXPORT
         raise PhaseError(cause, f"evidence: {error}") from error
+
+
+def _check_heard(provisioned: Provisioned, messages: Sequence[Event]) -> None:
+    """A reply that was never heard is no model's fault if its relay was away meanwhile.
+
+    Raises:
+        PhaseError: ``relay_unavailable``.
+    """
+    orchestrator, relay = provisioned.orchestrator.keypair.pubkey, provisioned.relay
+    if relay.outages and not any(event.pubkey == orchestrator for event in messages):
+        why = f"no word of the orchestrator, and connections to the relay failed {relay.outages} ×"
+        raise PhaseError(Cause.RELAY_UNAVAILABLE, why)
 
 
 def _is_in(event: Event, provisioned: Provisioned) -> bool:
@@ -105,12 +118,41 @@ def _soundness(job: Job, data: bytes) -> str:
 
 
 def in_order(messages: Iterable[Event], timeline: Sequence[Event]) -> list[Event]:
-    """Messages in the order in which the relay accepted them.
+    """Messages in the order in which the relay accepted them, as far as that was seen.
 
-    ``created_at`` has seconds: a reply within its root's second could else come before it.
+    ``created_at`` has seconds: a reply within its root's second could else come before it. One
+    that a deployment did not show in time goes by that, but never before what it answers.
     """
     place = {event.id: number for number, event in enumerate(timeline)}
-    return sorted(messages, key=lambda event: place[event.id])
+    seen: list[Event] = []
+    unseen: list[Event] = []
+    for event in messages:
+        (seen if event.id in place else unseen).append(event)
+    # What came while the harness was not connected was seen by its time and id only.
+    seen = _roots_first(sorted(seen, key=lambda event: place[event.id]))
+    if not unseen:
+        return seen
+    unseen.sort(key=lambda event: (event.created_at, event.id), reverse=True)
+    ordered = []
+    for event in seen:
+        while unseen and unseen[-1].created_at < event.created_at:
+            ordered.append(unseen.pop())
+        ordered.append(event)
+    return _roots_first([*ordered, *reversed(unseen)])
+
+
+def _roots_first(messages: Sequence[Event]) -> list[Event]:
+    """The same order, but each message behind the one that it answers."""
+    known = {event.id: event for event in messages}
+    placed: dict[str, Event] = {}
+    for event in messages:
+        waiting: dict[str, Event] = {}
+        each: Event | None = event
+        while each is not None and each.id not in placed and each.id not in waiting:
+            waiting[each.id] = each
+            each = known.get(reply_target(signed_tags(each)) or "")
+        placed.update((each.id, each) for each in reversed(waiting.values()))
+    return list(placed.values())
 
 
 def signed_tags(event: Event) -> tuple[tuple[str, ...], ...]:
@@ -198,10 +240,13 @@ async def _observed(job: Job, provisioned: Provisioned) -> tuple[ObservedChannel
     if not fixture or not fixture.observe_channel_names:
         return ()
     rows = []
-    async with relay_client(provisioned.orchestrator, provisioned.relay_socket) as client:
+    own = {each.pubkey for each in identities_of(provisioned).values()}
+    async with provisioned.relay.client(provisioned.orchestrator) as client:
         for name in fixture.observe_channel_names:
             for channel in await client.find_channels(name):
                 members = await client.members(channel.channel_id)
+                if provisioned.relay.is_shared and own.isdisjoint(each.pubkey for each in members):
+                    continue  # an open channel that another trial left in the deployment
                 rows.append(
                     ObservedChannel(
                         channel_id=channel.channel_id,

@@ -21,7 +21,7 @@ from pathlib import Path
 from workers.container.disk import MIB, used_bytes
 from workers.trial.files import LogTail, UnsafeFileError, open_guarded
 
-LOOK_S = 0.5
+LOOK_S = 1.0
 SOON_S = 0.05
 """Between two looks while somebody writes fast."""
 FAST_BYTES = 4 * MIB

@@ -18,18 +18,12 @@ from workers.relay import RelayClient, RelayError
 from workers.trial.disk_watch import DiskWatch
 from workers.trial.errors import PhaseError, cause_of_relay, check_room
 from workers.trial.files import LogTail, UnsafeFileError
-from workers.trial.handoff import (
-    Driven,
-    Ending,
-    Job,
-    Launched,
-    Provisioned,
-    relay_client,
-)
+from workers.trial.handoff import Driven, Ending, Job, Launched, Provisioned, Tools
+from workers.trial.log_watch import Followed
 from workers.trial.markers import MARKER_WORDS, TurnLog
 
-LOOK_S = 0.02
-"""Between two looks at a log: a stat call, far below a turn's length."""
+LOOK_S = 1.0
+"""Between two looks at what nobody wakes us for: relay, silence, the container's own disk."""
 POST_S = 30.0
 DONE_PREFIX = "DONE:"
 
@@ -41,7 +35,7 @@ class _End:
     completion_message_id: str | None = None
 
 
-async def drive(job: Job, provisioned: Provisioned, launched: Launched) -> Driven:
+async def drive(job: Job, tools: Tools, provisioned: Provisioned, launched: Launched) -> Driven:
     """Posts the task and its scripted messages, then waits for the end.
 
     Raises:
@@ -72,10 +66,14 @@ async def drive(job: Job, provisioned: Provisioned, launched: Launched) -> Drive
         tail,
         job.folder.verifier_logs,
     )
-    end = await _wait(job, provisioned, launched.container, scripted, silence, disk, tail)
+    with tools.logs.follow(job.folder.agent_logs) as logs:
+        end = await _wait(job, provisioned, launched.container, scripted, silence, disk, tail, logs)
     if end.ending in (Ending.AGENT_EXITED, Ending.CONTAINER_ENDED, Ending.TURN_FAILED):
         # An agent that cannot write its log dies of it.
         check_room(job.folder.root)
+    if end.ending in (Ending.AGENT_EXITED, Ending.CONTAINER_ENDED) and provisioned.relay.trouble:
+        why = f"{end.detail} without its relay: {provisioned.relay.trouble}"
+        raise PhaseError(Cause.RELAY_UNAVAILABLE, why)
     return Driven(
         task_event=task_event,
         scripted=scripted,
@@ -127,7 +125,7 @@ async def _post_scripted(
 
 def _actor(provisioned: Provisioned, actor: str) -> RelayClient:
     member = provisioned.user if actor == "user" else provisioned.actors[actor]
-    return relay_client(member, provisioned.relay_socket)
+    return provisioned.relay.client(member)
 
 
 async def _wait(
@@ -138,12 +136,13 @@ async def _wait(
     silence: _Silence,
     disk: DiskWatch,
     tail: LogTail,
+    logs: Followed,
 ) -> _End:
     seconds = job.agent_timeout_s
     watchers: list[asyncio.Future[_End | None]] = [
         asyncio.ensure_future(_container_ended(container, seconds)),
-        asyncio.ensure_future(_disk(job, disk)),
-        asyncio.ensure_future(_turns(job, provisioned, tail, scripted, silence)),
+        asyncio.ensure_future(_disk(job, disk, logs)),
+        asyncio.ensure_future(_turns(job, provisioned, tail, scripted, silence, logs)),
     ]
     if len(provisioned.agents) > 1 or not scripted:
         watchers.append(asyncio.ensure_future(_done(provisioned, seconds)))
@@ -194,14 +193,18 @@ async def _done(provisioned: Provisioned, seconds: float) -> _End | None:
     return _End(Ending.DONE, "the orchestrator said DONE", event.id)
 
 
-async def _disk(job: Job, disk: DiskWatch) -> _End:
+async def _disk(job: Job, disk: DiskWatch, logs: Followed) -> _End:
     """Ends with the agents' share of the node's disk, or with the disk itself."""
+    somebody_writes = False
     while True:
+        seen = logs.changes
         check_room(job.folder.root)
         full = await asyncio.to_thread(disk.look)
         if full:
             return _End(Ending.STORAGE_FULL, full)
-        await asyncio.sleep(disk.pause_s)
+        if somebody_writes:
+            await asyncio.sleep(disk.pause_s)
+        somebody_writes = await logs.after(seen, LOOK_S) != seen
 
 
 async def _turns(
@@ -210,12 +213,14 @@ async def _turns(
     tail: LogTail,
     scripted: Sequence[ScriptedEvent],
     silence: _Silence,
+    logs: Followed,
 ) -> _End:
     """Watches the agents' logs; ends for a solo roster by its turns, for any by a death."""
     solo = len(provisioned.agents) == 1
     log = TurnLog()
     expected = [event.event_id for event in scripted]
     while True:
+        seen = logs.changes
         try:
             lines = tail.lines()
         except UnsafeFileError as error:
@@ -226,12 +231,16 @@ async def _turns(
         if ending is not None:
             return _End(ending, log.failed or log.stopped)
         if not provisioned.relay.is_serving:
-            raise PhaseError(Cause.RELAY_UNAVAILABLE, "the trial's relay ended before its agents")
+            why = provisioned.relay.trouble
+            raise PhaseError(Cause.RELAY_UNAVAILABLE, f"the relay ended before the agents: {why}")
         dead = _first_dead(job, provisioned)
         if dead:
             return _End(Ending.AGENT_EXITED, f"agent {dead} ended by itself")
         silence.look(tail.moved)
-        await asyncio.sleep(0 if tail.behind else LOOK_S)
+        if tail.behind:
+            await asyncio.sleep(0)
+        else:
+            await logs.after(seen, LOOK_S)
 
 
 def _first_dead(job: Job, provisioned: Provisioned) -> str:

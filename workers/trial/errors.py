@@ -15,6 +15,8 @@ from workers.contract.outcome import Cause
 from workers.relay import RelayError, RelayRefusedError, RelayUnreachableError
 from workers.storage.interface import ClockSkewError, StoreError
 
+NOT_THERE = frozenset({502, 503, 504})
+"""Answers of what stands before a relay, or of one that starts, ends or lost its own parts."""
 DISK_LEFT_BYTES = 256 * 1024
 """With less than this nobody can write a log, and soon nobody evidence."""
 
@@ -68,6 +70,8 @@ def cause_of_relay(error: RelayError, refused: Cause) -> Cause:
         refused: the cause where the relay was there and refused.
     """
     if isinstance(error, RelayUnreachableError):
+        return Cause.RELAY_UNAVAILABLE
+    if isinstance(error, RelayRefusedError) and error.status in NOT_THERE:
         return Cause.RELAY_UNAVAILABLE
     if isinstance(error, RelayRefusedError) and error.is_for_the_time:
         return Cause.CLOCK_SKEW

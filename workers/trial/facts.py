@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from workers.contract.result import Usage
+from workers.contract.relay import RelayUse
+from workers.contract.result import TokenDifference, Usage
 from workers.contract.task import Freeze
 
 
@@ -15,9 +16,11 @@ class Facts:
     image: str | None = None
     pulled: str | None = None
     evidence: str | None = None
+    relay: RelayUse | None = None
     reward: float | None = None
     dimensions: dict[str, float] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    token_differences: tuple[TokenDifference, ...] = ()
     silences: tuple[float, ...] = ()
     oom_events: int = 0
     agent_exits: dict[str, int | None] = field(default_factory=dict)

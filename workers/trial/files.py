@@ -67,6 +67,16 @@ class TrialFolder:
         return self.root / "verifier"
 
     @property
+    def hosts(self) -> Path:
+        """Mounted as ``/etc/hosts`` of the agents' container, which may change it."""
+        return self.root / "hosts"
+
+    @property
+    def verifier_hosts(self) -> Path:
+        """The same, of a verifier's own container."""
+        return self.root / "verifier-hosts"
+
+    @property
     def inputs(self) -> Path:
         """Mounted in the verifier as ``/inputs``, and sealed."""
         return self.out / "inputs"
@@ -94,6 +104,16 @@ class TrialFolder:
         for folder in (self.agent_logs, self.verifier_logs):
             folder.mkdir()
             folder.chmod(0o777)
+
+    def empty_verifier_logs(self) -> None:
+        """Removes what a verifier whose container has ended left, whatever it is; blocks.
+
+        Raises:
+            OSError: something there cannot be removed.
+        """
+        remove_tree(self.verifier_logs)
+        self.verifier_logs.mkdir()
+        self.verifier_logs.chmod(0o777)
 
     def write(self, name: str, data: bytes, secrets: Secrets) -> None:
         """Writes a file of the try, keys and tokens struck out."""

@@ -215,11 +215,11 @@ def _exit_code(data: bytes) -> int | None:
     """The code as a shell gives it; the file was written inside the container, so it may lie."""
     try:
         told = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(told, dict):
         return None
     code, signal = told.get("exit_code"), told.get("signal")
     if isinstance(signal, int) and not isinstance(signal, bool):
         return 128 + signal
-    return code if isinstance(code, int) else None
+    return code if isinstance(code, int) and not isinstance(code, bool) else None

@@ -21,10 +21,11 @@ from workers.gateway import Gateway, GatewayTrial, LedgerLine
 from workers.nostr.attestation import Attestation
 from workers.nostr.event import Event
 from workers.nostr.keys import Keypair
-from workers.relay import EmbeddedRelay, RelayClient
+from workers.relay import RelayClient, TrialRelay
 from workers.showing import Showing
 from workers.storage.interface import Store
 from workers.trial.files import TrialFolder
+from workers.trial.log_watch import LogWatch
 from workers.trial.secrets import Secrets
 
 LIB_VARIABLE = "PYTHONPATH"
@@ -40,9 +41,9 @@ OWN_VARIABLES = (
     STAY_VARIABLE,
 )
 """What the agents' container is started with, and no test may see: keys are among it."""
-RELAY_PORT = 3600
 GATEWAY_PORT = 3601
-RELAY_HOST = f"localhost:{RELAY_PORT}"
+EMBEDDED_HOST = "localhost:3600"
+"""The authority of a trial's own relay, as in Buzz's benchmark."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,12 @@ class Tools:
     """How far the node's wall clock is ahead of the driver's, for the record."""
     relay_event: Callable[[int | None, bool], None] = lambda kind, accepted: None
     """Hears of every event that is submitted to a trial's relay."""
-    relays: set[EmbeddedRelay] = field(default_factory=set)
+    relays: set[TrialRelay] = field(default_factory=set)
     """Those of the running trials."""
+    owner: Keypair | None = None
+    """Of a deployment's relay; null where every trial has its own."""
+    logs: LogWatch = field(default_factory=LogWatch)
+    """Tells when agents write."""
     showing: Showing | None = None
     """Where running trials can be followed; null: nowhere."""
 
@@ -160,19 +165,11 @@ class Member:
     attestation: Attestation
 
 
-def relay_client(holder: Member | Agent, socket: Path) -> RelayClient:
-    """A client of the trial's relay that speaks as one of its identities, from the host."""
-    return RelayClient(
-        f"http://{RELAY_HOST}", holder.keypair, holder.attestation, unix_socket=socket
-    )
-
-
 @dataclass(frozen=True)
 class Provisioned:
     """Relay, channel, identities and gateway token stand ready."""
 
-    relay: EmbeddedRelay
-    relay_socket: Path
+    relay: TrialRelay
     gateway: GatewayTrial
     opened_s: float
     """Monotonic clock when the gateway opened the trial: the zero of its ledger."""

@@ -11,17 +11,20 @@ import asyncio
 import json
 import time
 from contextlib import AsyncExitStack
-from typing import Any
+from dataclasses import dataclass
 
 from workers.container.disk import MIB
 from workers.container.interface import (
     Container,
     ContainerError,
     ContainerSpec,
-    ExitState,
     Mount,
 )
+from workers.contract.buzz import EFFORT_DEFAULT
 from workers.contract.outcome import Cause
+from workers.trial import buzz_environment
+from workers.trial.buzz_environment import environment_of
+from workers.trial.buzz_stack import SERVED, agents_text, first_command
 from workers.trial.errors import PhaseError, deadline
 from workers.trial.handoff import (
     AGENTS_VARIABLE,
@@ -29,7 +32,6 @@ from workers.trial.handoff import (
     GATEWAY_PORT,
     LIB_VARIABLE,
     LIMIT_VARIABLE,
-    RELAY_PORT,
     STAY_VARIABLE,
     Agent,
     Job,
@@ -38,6 +40,7 @@ from workers.trial.handoff import (
     Provisioned,
     Tools,
 )
+from workers.trial.readiness import last_words, wait_ready
 
 LIB = "/opt/apiary/lib"
 PROMPTS = "/opt/apiary/prompts"
@@ -46,7 +49,8 @@ AGENT_LOGS = "/logs/agents"
 VERIFIER_LOGS = "/logs/verifier"
 TESTS = "/tests"
 AGENT_COMMAND = ("python3", "-s", "-m", "workers.agent")
-OUTPUT_S = 10.0
+RESERVE_S = 0.2
+"""Of the launch's time, to tell who was not ready."""
 DEATH_S = 5.0
 """Until the end of a container whose sockets cannot be opened is known."""
 GRACE_S = 120.0
@@ -62,6 +66,7 @@ async def launch(
         PhaseError: ``container_start``, ``agent_launch`` or ``readiness_timeout``.
     """
     limits = job.sweep.limits
+    started = time.monotonic()
     async with deadline("launch_s", job.launch_s, Cause.CONTAINER_START) as clock:
         _write_prompts(job, provisioned)
         try:
@@ -73,7 +78,9 @@ async def launch(
         stack.push_async_callback(container.remove, limits.teardown_s)
         clock.cause = Cause.READINESS_TIMEOUT
         await _serve(container, provisioned)
-        await _subscribed(container, provisioned, job.launch_s)
+        (job.folder.prompts / SERVED).touch()
+        left_s = job.launch_s - (time.monotonic() - started) - RESERVE_S
+        await wait_ready(job, container, provisioned, left_s)
         return await _launched(job, container, job.launch_s)
 
 
@@ -90,57 +97,28 @@ async def _launched(job: Job, container: Container, seconds: float) -> Launched:
         raise PhaseError(Cause.AGENT_LAUNCH, str(error)) from error
     pids = {process.pid for process in found}
     first = next(process.pid for process in found if process.parent not in pids)
-    agents = frozenset(process.pid for process in found if process.parent == first)
+    # The production stack is several processes each; nothing but its own runs yet.
+    agents = frozenset(
+        process.pid
+        for process in found
+        if process.parent == first or (job.sweep.agent == "buzz" and process.pid != first)
+    )
     return Launched(container, first, agents)
 
 
 async def _serve(container: Container, provisioned: Provisioned) -> None:
     try:
-        await provisioned.relay.serve(await asyncio.to_thread(container.listen, RELAY_PORT))
+        relay = provisioned.relay
+        await relay.serve(await asyncio.to_thread(container.listen, relay.port))
         await provisioned.gateway.serve(await asyncio.to_thread(container.listen, GATEWAY_PORT))
     except (ContainerError, OSError) as error:
         # Where it ended at once, its process is gone before the event of its end is here.
         death = asyncio.ensure_future(container.ended(DEATH_S))
         await asyncio.wait([death])
         if death.exception() is not None or death.result() is not None:
-            words = await _last_words(container, death)
+            words = await last_words(container, death)
             raise PhaseError(Cause.AGENT_LAUNCH, words) from error
         raise PhaseError(Cause.CONTAINER_START, f"loopback sockets: {error}") from error
-
-
-async def _subscribed(container: Container, provisioned: Provisioned, seconds: float) -> None:
-    waits = [
-        asyncio.ensure_future(
-            provisioned.relay.wait_subscribed(agent.keypair.pubkey, provisioned.channel_id, seconds)
-        )
-        for agent in provisioned.agents
-    ]
-    ready: asyncio.Future[list[bool]] = asyncio.gather(*waits)
-    death = asyncio.ensure_future(container.ended(seconds))
-    both: set[asyncio.Future[Any]] = {ready, death}
-    try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            raise PhaseError(Cause.AGENT_LAUNCH, await _last_words(container, death))
-        if not all(ready.result()):
-            raise PhaseError(
-                Cause.READINESS_TIMEOUT, f"an agent did not subscribe within {seconds:g} s"
-            )
-    finally:
-        for wait in (*waits, death):
-            wait.cancel()
-        await asyncio.gather(ready, death, return_exceptions=True)
-
-
-async def _last_words(container: Container, death: asyncio.Future[ExitState | None]) -> str:
-    """How a container ended that should have run, and what it said."""
-    try:
-        state = death.result()
-        said = (await container.output(OUTPUT_S)).strip()
-    except ContainerError as error:
-        return f"before its agents were ready: {error}"
-    code = state.exit_code if state else None
-    return f"the container ended with {code} before its agents were ready: {said[-600:]}"
 
 
 def container_spec(
@@ -152,36 +130,75 @@ def container_spec(
     limit_s = int(_time_limit_s(job))
     by_evidence = job.cell.task.freeze == "evidence"
     sealed = job.sweep.network == "sealed" or environment.network_mode == "none"
+    runtime = (_buzz if job.sweep.agent == "buzz" else _reference)(job, provisioned, limit_s)
     return ContainerSpec(
         image=prepared.image,
-        command=AGENT_COMMAND,
+        command=runtime.command,
         labels={
             **job.labels,
             "apiary.node": node,
             "apiary.expires": str(int(time.time()) + limit_s + int(GRACE_S)),
         },
-        environment={
-            LIB_VARIABLE: LIB,
-            BYTECODE_VARIABLE: "1",
-            LIMIT_VARIABLE: str(limit_s),
-            **({} if by_evidence else {**environment.env, STAY_VARIABLE: "1"}),
-            AGENTS_VARIABLE: json.dumps(
-                [agent_environment(job, provisioned, agent) for agent in provisioned.agents]
-            ),
-        },
+        environment={**({} if by_evidence else environment.env), **runtime.environment},
         mounts=(
             *prepared.agent_mounts,
-            Mount(job.folder.prompts, PROMPTS),
+            Mount(job.folder.prompts, runtime.prompts),
             Mount(job.folder.agent_logs, AGENT_LOGS, read_only=False),
             *(() if by_evidence else state_mounts(job)),
         ),
         harden=by_evidence,
         network="none" if sealed else "public",
+        hosts_file=job.folder.hosts,
+        loopback_names=tuple(filter(None, (provisioned.relay.loopback_name,))),
         cpus=(override and override.override_cpus) or environment.cpus,
         memory_mb=(override and override.override_memory_mb) or environment.memory_mb,
         storage_mb=job.storage_bytes // MIB,
         workdir=environment.workdir or "",
     )
+
+
+@dataclass(frozen=True)
+class _Runtime:
+    """What the kind of agent decides of its container."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    """Of the first process, which gives each agent its own."""
+    prompts: str
+    """Where the prompts are mounted."""
+
+
+def _reference(job: Job, provisioned: Provisioned, limit_s: int) -> _Runtime:
+    agents = [agent_environment(job, provisioned, agent) for agent in provisioned.agents]
+    variables = {
+        LIB_VARIABLE: LIB,
+        BYTECODE_VARIABLE: "1",
+        LIMIT_VARIABLE: str(limit_s),
+        AGENTS_VARIABLE: json.dumps(agents),
+    }
+    if job.cell.task.freeze != "evidence":
+        variables[STAY_VARIABLE] = "1"
+    return _Runtime(AGENT_COMMAND, variables, PROMPTS)
+
+
+def _buzz(job: Job, provisioned: Provisioned, limit_s: int) -> _Runtime:
+    stack = job.sweep.buzz
+    agents = [
+        (
+            agent.id,
+            environment_of(
+                agent,
+                job.sweep.endpoints[agent.entry.endpoint],
+                relay_url=provisioned.relay.url,
+                channel_id=provisioned.channel_id,
+                token=provisioned.gateway.tokens[agent.id],
+                effort_default=EFFORT_DEFAULT if stack is None else stack.effort_default,
+            ),
+        )
+        for agent in provisioned.agents
+    ]
+    variables = {AGENTS_VARIABLE: agents_text(agents)}
+    return _Runtime(first_command(limit_s), variables, buzz_environment.PROMPTS)
 
 
 def state_mounts(job: Job) -> tuple[Mount, ...]:
@@ -223,7 +240,7 @@ def agent_environment(job: Job, provisioned: Provisioned, agent: Agent) -> dict[
     return {
         **endpoint.env,
         "APIARY_AGENT_ID": agent.id,
-        "BUZZ_RELAY_URL": f"ws://localhost:{RELAY_PORT}",
+        "BUZZ_RELAY_URL": provisioned.relay.url,
         "BUZZ_PRIVATE_KEY": agent.keypair.secret_hex,
         "BUZZ_AUTH_TAG": agent.attestation.to_text(),
         "BUZZ_ACP_CHANNELS": provisioned.channel_id,

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from workers.trial.handoff import Ending
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_READY = "subscribed to channel "
+READY_WORDS = (b"subscribed",)
+"""In the line that says that an agent is ready."""
 _START = "turn starting for channel "
 _COMPLETE = "turn complete for channel "
 _FAILED = "turn failed for channel "
@@ -26,6 +29,11 @@ MARKER_WORDS = (b"turn", b"steer")
 """Every line that tells something holds one of them, whatever its colours."""
 _EVENT_ID = re.compile(r"\b[0-9a-f]{64}\b")
 _STEERED_ID = re.compile(r"event_id=([0-9a-f]{64})")
+
+
+def is_ready(line: str, channel_id: str) -> bool:
+    """Whether a log line says that its agent has subscribed to a channel."""
+    return f"{_READY}{channel_id}" in _ANSI.sub("", line)
 
 
 @dataclass

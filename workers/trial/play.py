@@ -150,6 +150,7 @@ class Play:
             ),
             harden=False,
             network="none" if sealed else "public",
+            hosts_file=job.folder.hosts,
             cpus=environment.cpus,
             memory_mb=environment.memory_mb,
             storage_mb=job.storage_bytes // MIB,

@@ -10,16 +10,22 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from workers.container.agent_bundle import AgentBundle
-from workers.container.interface import ContainerError, DiskFullError, ImageBuildError
+from workers.container.calls import Deadline
+from workers.container.interface import ContainerError, DiskFullError, ImageBuildError, Mount
+from workers.container.locks import node_lock
 from workers.container.unused import BASE
+from workers.contract.buzz import BuzzStack
 from workers.contract.outcome import Cause
 from workers.contract.task import Task
 from workers.contract.task_folder import TaskFolderError, archive_key, digest_of, unpack
 from workers.contract.task_image import BASE_ARGUMENT, build_arguments, image_tag
 from workers.storage.interface import Store, StoreError
+from workers.trial.buzz_environment import BIN
+from workers.trial.buzz_stack import fetch_programs
 from workers.trial.errors import PhaseError, cause_of_store, deadline, is_disk_full
 from workers.trial.handoff import Job, Prepared, Tools
 
@@ -42,10 +48,27 @@ async def prepare(job: Job, tools: Tools, bundle: AgentBundle | None) -> Prepare
         )
         image, pulled = await _image(job, tools, folder, job.build_s)
         try:
-            mounts = await bundle.mounts(image) if bundle else ()
+            mounts = await _agent_mounts(job, tools, bundle, image) if bundle else ()
         except ContainerError as error:
             raise PhaseError(Cause.AGENT_LAUNCH, f"agent files: {error}") from error
     return Prepared(image=image, tests=folder / "tests", agent_mounts=tuple(mounts), pulled=pulled)
+
+
+async def _agent_mounts(job: Job, tools: Tools, bundle: AgentBundle, image: str) -> Sequence[Mount]:
+    """The agent's files: of the reference agent by image, of the production stack by sweep."""
+    if job.sweep.buzz is None:
+        return await bundle.mounts(image)
+    programs = await _programs(tools, job.sweep.buzz, job.build_s)
+    return (Mount(programs, BIN),)
+
+
+async def _programs(tools: Tools, stack: BuzzStack, timeout_s: float) -> Path:
+    """Fetched by one trial for all of the node: together they are large."""
+    what = f"fetch the agent's programs {stack.digest[:12]}"
+    async with node_lock(tools.workspace, what, Deadline(what, timeout_s)):
+        return await asyncio.to_thread(
+            fetch_programs, tools.store, stack, tools.workspace / "programs"
+        )
 
 
 async def _image(job: Job, tools: Tools, folder: Path, timeout_s: float) -> tuple[str, str | None]:

@@ -1,17 +1,17 @@
 """Phase 2, provision: Job -> Provisioned. Relay, keys, channel, directory, memories, tokens.
 
-Agents' keys are fresh for every try. The owner's is too, since the relay is embedded and nobody
-configured one; a named user and the directory are derived from the owner. Every identity, the
-user included, holds the owner's attestation and publishes its profile with it.
+Agents' keys are fresh for every try. The owner's is a deployment's member, else fresh too; a named
+user and the directory are derived from the owner. Every identity, the user included, holds the
+owner's attestation and publishes its profile with it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from workers.contract.condition import RosterEntry
 from workers.contract.evidence import DirectoryRow
@@ -21,9 +21,17 @@ from workers.gateway import AgentAccess, GatewayError, GatewayTrial
 from workers.nostr.attestation import attest
 from workers.nostr.errors import EngramError
 from workers.nostr.keys import Keypair, derive_identity
-from workers.relay import EmbeddedRelay, RelayClient, RelayError
+from workers.relay import (
+    EmbeddedRelay,
+    RelayClient,
+    RelayError,
+    RelayRefusedError,
+    TrialRelay,
+)
 from workers.trial.errors import PhaseError, cause_of_relay, deadline
-from workers.trial.handoff import RELAY_HOST, Agent, Job, Member, Provisioned, Tools, relay_client
+from workers.trial.facts import Facts
+from workers.trial.handoff import EMBEDDED_HOST, Agent, Job, Member, Provisioned, Tools
+from workers.trial.relay_side import archiving, note_seen, open_deployment, owner_of
 
 NO_FIXTURE = Fixture(requires_evidence=False)
 DEFAULT_USER = "user"
@@ -37,8 +45,14 @@ class _Identities:
     directory: Mapping[str, Member]
 
 
-async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisioned:
+async def provision(job: Job, tools: Tools, stack: AsyncExitStack, facts: Facts) -> Provisioned:
     """Sets up everything that a trial needs outside its container.
+
+    Args:
+        job: the trial.
+        tools: of the node.
+        stack: ends what is opened.
+        facts: a deployment's relay is noted there.
 
     Raises:
         PhaseError: ``relay_unavailable``, ``provision_failed``, ``seed_failed`` or
@@ -46,20 +60,23 @@ async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisione
     """
     seconds = job.sweep.limits.provision_s
     async with deadline("provision_s", seconds, Cause.PROVISION_FAILED):
-        identities = make_identities(job)
-        relay, socket = await _relay(job, tools, stack, identities.owner)
+        identities = make_identities(job, owner_of(job, tools))
+        relay = await _relay(job, tools, stack, identities.owner, facts)
         opened_s = time.monotonic()
         gateway = await _gateway(job, tools, stack)
         try:
-            client = await stack.enter_async_context(relay_client(identities.user, socket))
-            channel_id = await _channel(job, client, identities, socket)
+            client = await stack.enter_async_context(relay.client(identities.user))
+            if job.sweep.relay != "embedded":
+                await note_seen(job.sweep.relay, client, facts)
+            created = _when_created(job, client, stack, facts)
+            channel_id = await _channel(job, client, identities, relay, created)
+            await relay.watch(identities.user, channel_id)
         except RelayError as error:
             cause = cause_of_relay(error, Cause.PROVISION_FAILED)
             raise PhaseError(cause, str(error)) from error
-        await _seed_memories(job, identities.agents[0], socket)
+        await _seed_memories(job, identities.agents[0], relay)
     return Provisioned(
         relay=relay,
-        relay_socket=socket,
         gateway=gateway,
         opened_s=opened_s,
         channel_id=channel_id,
@@ -71,11 +88,10 @@ async def provision(job: Job, tools: Tools, stack: AsyncExitStack) -> Provisione
     )
 
 
-def make_identities(job: Job) -> _Identities:
+def make_identities(job: Job, owner: Keypair) -> _Identities:
     """Draws and derives every key of the trial, and notes each as a secret."""
     task = job.cell.task
     fixture = task.fixture or NO_FIXTURE
-    owner = Keypair.generate()
     name = fixture.user_display_name
     user_keys = (
         derive_identity(owner, f"task-user:{task.bare_name}") if name else Keypair.generate()
@@ -106,9 +122,11 @@ def _note_secrets(
 
 
 async def _relay(
-    job: Job, tools: Tools, stack: AsyncExitStack, owner: Keypair
-) -> tuple[EmbeddedRelay, Path]:
-    relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=RELAY_HOST, observe=tools.relay_event)
+    job: Job, tools: Tools, stack: AsyncExitStack, owner: Keypair, facts: Facts
+) -> TrialRelay:
+    if job.sweep.relay != "embedded":
+        return open_deployment(job, job.sweep.relay, tools, stack, facts)
+    relay = EmbeddedRelay(owner_pubkey=owner.pubkey, host=EMBEDDED_HOST, observe=tools.relay_event)
     tools.relays.add(relay)
     stack.callback(tools.relays.discard, relay)
     stack.push_async_callback(relay.close)
@@ -118,7 +136,7 @@ async def _relay(
     except OSError as error:
         raise PhaseError(Cause.RELAY_UNAVAILABLE, f"relay socket: {error.strerror}") from error
     stack.callback(socket.unlink, missing_ok=True)
-    return relay, socket
+    return relay
 
 
 async def _gateway(job: Job, tools: Tools, stack: AsyncExitStack) -> GatewayTrial:
@@ -147,7 +165,25 @@ async def _gateway(job: Job, tools: Tools, stack: AsyncExitStack) -> GatewayTria
     return trial
 
 
-async def _channel(job: Job, client: RelayClient, identities: _Identities, socket: Path) -> str:
+def _when_created(
+    job: Job, client: RelayClient, stack: AsyncExitStack, facts: Facts
+) -> Callable[[str], None]:
+    """What is done as soon as the channel is there, whatever becomes of the rest."""
+
+    def created(channel_id: str) -> None:
+        if job.sweep.relay != "embedded":
+            stack.push_async_callback(archiving(job.sweep.relay, client, channel_id, facts))
+
+    return created
+
+
+async def _channel(
+    job: Job,
+    client: RelayClient,
+    identities: _Identities,
+    relay: TrialRelay,
+    created: Callable[[str], None],
+) -> str:
     """Profiles first, then the channel and its members one after another.
 
     Member commands on one channel are last-write-wins for the roster, so they never overlap.
@@ -156,17 +192,26 @@ async def _channel(job: Job, client: RelayClient, identities: _Identities, socke
     fixture = task.fixture or NO_FIXTURE
     await client.set_profile(identities.user.name)
     for agent in identities.agents:
-        async with relay_client(agent, socket) as own:
+        async with relay.client(agent) as own:
             await own.set_profile(agent.id)
     for row in fixture.entries:
-        async with relay_client(identities.directory[row.key_id], socket) as own:
+        async with relay.client(identities.directory[row.key_id]) as own:
             await own.set_profile(row.name, about=row.about or None)
     label = f"{task.bare_name}-{job.lease.attempt[:8]}"
-    channel_id = await client.create_channel(
-        label,
-        about=f"run={job.sweep.sweep} trial={job.lease.attempt}/{job.try_} "
-        f"manifest={job.cell.condition.digest}",
-    )
+    channel_id = str(uuid.uuid4())
+    try:
+        await client.create_channel(
+            label,
+            about=f"run={job.sweep.sweep} trial={job.lease.attempt}/{job.try_} "
+            f"manifest={job.cell.condition.digest}",
+            channel=channel_id,
+        )
+    except RelayRefusedError:
+        raise
+    except BaseException:
+        created(channel_id)  # the answer may be lost, and the channel there
+        raise
+    created(channel_id)
     for agent in identities.agents:
         await client.add_member(channel_id, agent.keypair.pubkey, "member")
     for row in fixture.entries:
@@ -177,11 +222,11 @@ async def _channel(job: Job, client: RelayClient, identities: _Identities, socke
     return channel_id
 
 
-async def _seed_memories(job: Job, orchestrator: Agent, socket: Path) -> None:
+async def _seed_memories(job: Job, orchestrator: Agent, relay: TrialRelay) -> None:
     fixture = job.cell.task.fixture or NO_FIXTURE
     if not fixture.memories:
         return
-    async with relay_client(orchestrator, socket) as client:
+    async with relay.client(orchestrator) as client:
         for seed in fixture.memories:
             try:
                 await client.write_memory(seed.slug, seed.value)

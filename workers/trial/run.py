@@ -48,8 +48,10 @@ from workers.trial.live import LiveLook
 from workers.trial.play import Play
 from workers.trial.prepare import prepare
 from workers.trial.provision import provision
+from workers.trial.relay_side import blaming
 from workers.trial.seal import SecretFoundError, hash_files, seal
 from workers.trial.secrets import Secrets
+from workers.trial.token_check import token_differences
 from workers.trial.verify import Verification, verify
 from workers.trial.verify_state import verify_state
 
@@ -142,7 +144,7 @@ class _Trial:
             return await self._without_relay(played, prepared)
         async with self._resources("relay and gateway") as outer:
             async with self._in(Phase.PROVISION):
-                provisioned = await provision(job, tools, outer)
+                provisioned = await provision(job, tools, outer, self._facts)
             with self._shown(provisioned):
                 return await self._with_relay(prepared, provisioned)
 
@@ -169,9 +171,10 @@ class _Trial:
         removal: asyncio.Future[None] | None = None
         try:
             async with self._in(Phase.LAUNCH):
-                launched = await launch(job, prepared, provisioned, tools, container)
+                with blaming(provisioned.relay):
+                    launched = await launch(job, prepared, provisioned, tools, container)
             async with self._in(Phase.DRIVE):
-                driven = await drive(job, provisioned, launched)
+                driven = await drive(job, tools, provisioned, launched)
             facts.silences = driven.silences
             facts.storage_soft_mb = driven.layer_bytes and -(-driven.layer_bytes // MIB)
             async with self._in(Phase.FREEZE):
@@ -210,6 +213,7 @@ class _Trial:
             await self._tidy("container", removal or container.aclose())
             await self._tidy("gateway", provisioned.gateway.close())
             facts.usage = provisioned.gateway.usage()
+            facts.token_differences = await asyncio.to_thread(token_differences, job, provisioned)
             facts.log_bytes_dropped = keep_trail(job, provisioned)
 
     async def _verify(self, prepared: Prepared, launched: Launched) -> Verified | Unverified:
@@ -317,7 +321,14 @@ class _Trial:
     def _record(self, outcome: Outcome, files: dict[str, str]) -> TryRecord:
         job, facts = self._job, self._facts
         task = job.cell.task
-        strike = job.secrets.strike
+
+        def struck(words: str) -> str:
+            return job.secrets.strike(words.encode("utf-8", "replace")).decode()
+
+        relay = facts.relay
+        if relay is not None and relay.archived is not None:
+            # A relay knows the attestations, and may quote what it refuses.
+            relay = relay.model_copy(update={"archived": struck(relay.archived)})
         return TryRecord.model_validate(
             {
                 "sweep": job.sweep.sweep,
@@ -332,7 +343,7 @@ class _Trial:
                 "blame": outcome.blame,
                 "phase": outcome.phase,
                 "cause": outcome.cause,
-                "detail": strike(outcome.detail.encode("utf-8", "replace")).decode(),
+                "detail": struck(outcome.detail),
                 "evidence_refs": outcome.evidence_refs,
                 "probe": job.lease.probe,
                 "endpoint": outcome.provider and outcome.provider.endpoint,
@@ -347,6 +358,7 @@ class _Trial:
                 "ended_at": _now(),
                 "phase_seconds": facts.seconds,
                 "usage": facts.usage,
+                "token_differences": facts.token_differences,
                 "node": self._tools.node,
                 "epoch": (job.lease.epoch.generation, job.lease.epoch.counter),
                 "digests": Digests(
@@ -356,21 +368,19 @@ class _Trial:
                     pulled=facts.pulled,
                     evidence=facts.evidence,
                 ),
+                "relay": relay,
                 "files": files,
-                "leftovers": tuple(facts.leftovers),
+                "leftovers": tuple(map(struck, facts.leftovers)),
                 "silences": facts.silences,
                 "oom_events": facts.oom_events,
                 "agent_exits": facts.agent_exits,
                 "freeze": facts.freeze,
                 "graded_live": facts.graded_live,
-                "survivors": tuple(
-                    strike(each.encode("utf-8", "replace")).decode() for each in facts.survivors
-                ),
+                "survivors": tuple(map(struck, facts.survivors)),
                 "log_bytes_dropped": facts.log_bytes_dropped,
                 "storage_soft_mb": facts.storage_soft_mb,
                 "clock_skew_s": self._tools.clock_skew_s(),
-                "traceback": facts.traceback
-                and strike(facts.traceback.encode("utf-8", "replace")).decode(),
+                "traceback": facts.traceback and struck(facts.traceback),
             }
         )
 

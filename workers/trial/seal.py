@@ -1,4 +1,4 @@
-"""Phase 8, seal: the try's files go to the store, and the commit marker goes last.
+"""Phase 8, seal: the try's files go to the store side by side, and the commit marker goes last.
 
 A node commits on its own. One that has passed its lease's deadline does not: it writes
 ``late.json`` into the try, and a driver decides.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+UPLOADS = 4
+"""Of one try side by side: more would hold all threads of a node whose store is slow."""
 
 
 class SecretFoundError(Exception):
@@ -62,8 +64,8 @@ async def seal(
     """
     clock = _Clock(seconds)
     prefix = try_prefix(record.sweep, record.attempt, record.try_)
-    for name in sorted(record.files):
-        await _insist(partial(store.put_file, f"{prefix}/{name}", out / name), clock)
+    await _upload(store, out, prefix, sorted(record.files), clock)
+    # Only now: a record that says pass or fail may be committed by a driver.
     document = record.to_json().encode() + b"\n"
     await _insist(lambda: store.put(f"{prefix}/try.json", document), clock)
     if record.verdict is Verdict.INVALID:
@@ -72,6 +74,25 @@ async def seal(
         await _insist(lambda: store.put(f"{prefix}/late.json", document), clock)
         return Commit.LATE
     return await _commit(store, record, document, clock)
+
+
+async def _upload(
+    store: Store, out: Path, prefix: str, names: Sequence[str], clock: _Clock
+) -> None:
+    """Puts files, a few at a time; the first that fails for good ends all."""
+    room = asyncio.Semaphore(UPLOADS)
+
+    async def put(name: str) -> None:
+        async with room:
+            await _insist(partial(store.put_file, f"{prefix}/{name}", out / name), clock)
+
+    uploads = [asyncio.ensure_future(put(name)) for name in names]
+    try:
+        await asyncio.gather(*uploads)
+    finally:
+        for upload in uploads:
+            upload.cancel()
+        await asyncio.gather(*uploads, return_exceptions=True)
 
 
 async def _commit(store: Store, record: TryRecord, document: bytes, clock: _Clock) -> Commit:

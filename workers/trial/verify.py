@@ -88,8 +88,8 @@ async def _run(engine: Engine, verification: Verification) -> Verified | Unverif
     folder = verification.folder
     evidence = (folder.out / "evidence.json").read_bytes()
     (folder.artifacts / EVIDENCE_NAME).write_bytes(evidence)
-    for stale in ("reward.json", "details.json"):
-        (folder.verifier_logs / stale).unlink(missing_ok=True)
+    # What an earlier run left: its container is gone, and a name may be that of a folder.
+    folder.empty_verifier_logs()
     seconds = verification.task.config.verifier.timeout_sec
     try:
         state, output = await engine.run_once(_spec(verification, seconds), seconds)
@@ -122,6 +122,7 @@ def _spec(verification: Verification, seconds: float) -> ContainerSpec:
             Mount(folder.verifier_logs, "/logs/verifier", read_only=False),
         ),
         network="none",
+        hosts_file=folder.verifier_hosts,
         cpus=environment.cpus,
         memory_mb=environment.memory_mb,
         storage_mb=environment.storage_mb,

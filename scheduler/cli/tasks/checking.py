@@ -20,6 +20,7 @@ from scheduler.cli.tasks.folders import open_dataset, path_option
 from scheduler.plan import BaseImage
 from scheduler.report.names import counted
 from scheduler.report.tables import plain_table
+from scheduler.report.transcript import visible
 from scheduler.settings import read_settings
 from scheduler.watch.words import duration
 
@@ -117,7 +118,7 @@ def show_report(report: DatasetReport) -> None:
     lines = [(task.name, *problem) for task in report.tasks for problem in task.problems()]
     lines += [("personas", "hints", line) for line in report.personas.lines]
     for name, column, line in lines:
-        console.print(f"{name}: {column}: {line}", markup=False, soft_wrap=True)
+        console.print(visible(f"{name}: {column}: {line}"), markup=False, soft_wrap=True)
     console.print(
         f"{counted(len(report.tasks), 'task')}, {counted(report.count('fault'), 'fault')}, "
         f"{report.count('broken')} not to be told, in {duration(report.seconds)}"

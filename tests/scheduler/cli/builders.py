@@ -71,7 +71,8 @@ class FakeDriver:
         if self.idle:
             return SweepEnd(plan.sweep, "settled", f"nothing is open in {plan.sweep}", idle=True)
         before_nodes()
-        self.calls.append({"plan": plan, "n_concurrent": n_concurrent, "ray_address": ray_address})
+        told = {"n_concurrent": n_concurrent, "ray_address": ray_address, **others}
+        self.calls.append({"plan": plan, **told})
         self.retries.append(retry)
         store = open_store(store_url)
         observer.moved(view_of(plan.sweep, waiting=len(plan.attempts)))

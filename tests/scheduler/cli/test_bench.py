@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -7,9 +8,12 @@ import pytest
 
 from scheduler.bench.chaos import ChaosResult
 from scheduler.bench.count import Left, Tally
+from scheduler.bench.figure import Figure
 from scheduler.cli import run_cli
-from scheduler.cli.bench import chaos_figures, complaints
+from scheduler.cli.bench.chaos import chaos_figures, complaints
+from scheduler.cli.bench.showing import show_figures
 from scheduler.cli.exits import Exit
+from tests.scheduler.cli.builders import World
 
 BOTH = frozenset({"a", "b"})
 CLEAN: dict[str, Any] = {
@@ -39,7 +43,7 @@ def result(tally: dict[str, Any] | None = None, **changes: Any) -> ChaosResult:
 
 
 def value(made: ChaosResult, name: str) -> float:
-    return next(each["value"] for each in chaos_figures(made) if each["name"] == name)
+    return next(each.value for each in chaos_figures(made) if each.name == name)
 
 
 def test_a_promise_that_was_kept() -> None:
@@ -49,8 +53,8 @@ def test_a_promise_that_was_kept() -> None:
     assert [value(made, name) for name in ("planned", "committed", "faults")] == [2, 2, 3]
     assert value(made, "fault: node killed") == 2
     assert value(made, "tries: node_lost") == 3
-    (committed,) = (each for each in chaos_figures(made) if each["name"] == "committed")
-    assert committed["ratio"] == 1.0
+    (committed,) = (each for each in chaos_figures(made) if each.name == "committed")
+    assert committed.ratio == 1.0
 
 
 @pytest.mark.parametrize(
@@ -80,3 +84,32 @@ def test_a_sweep_that_was_not_done_in_time_is_not_clean() -> None:
 def test_a_wrong_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["bench", "chaos", "--minutes", "0"]) == Exit.USAGE
     assert "--minutes" in capsys.readouterr().err
+
+
+def test_a_peer_that_is_not_here_is_asked_for_before_anything_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("APIARY_BASE_IMAGE", "nosuch:image")
+    arguments = ["bench", "docker", "--peer", "harbor", "--peer-program", "nosuch"]
+    assert run_cli(arguments) == Exit.INFRASTRUCTURE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "pip install harbor" in shown.err
+
+
+def test_figures_are_a_table_for_people_and_lines_for_machines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = [
+        Figure.by_turns("rate", [2.0, 4.0], [1.0, 1.0], "trials/s", "the other"),
+        Figure.one("seed", 7),
+    ]
+    show_figures(figures, as_json=False)
+    head, rate, seed = capsys.readouterr().out.splitlines()
+    assert head.split() == ["figure", "value", "spread", "n", "reference", "ratio", "against"]
+    assert rate.split() == ["rate", "3", "trials/s", "2–4", "2", "1", "3", "(2–4)", "the", "other"]
+    assert seed.split() == ["seed", "7", "1"]
+    show_figures(figures, as_json=True)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["name"] for each in told] == ["rate", "seed"]
+    assert (told[0]["low"], told[0]["high"], told[0]["n"]) == (2.0, 4.0, 2)

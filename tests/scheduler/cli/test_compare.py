@@ -7,6 +7,7 @@ import pytest
 
 from scheduler.cli import run_cli
 from scheduler.cli.exits import Exit
+from tests.scheduler.report import generated
 from tests.scheduler.report.generated import make_lock, write
 from tests.scheduler.report.sides import NOW_START
 from workers.contract.outcome import Cause
@@ -121,3 +122,36 @@ def test_a_report_against_a_baseline(stored: None, capsys: pytest.CaptureFixture
 def test_a_margin_without_pp_is_guessed(stored: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["gate", B, "--baseline", A, "--margin", "5"]) == Exit.USAGE
     assert "did you mean 5pp?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_names_of_tasks_are_whole(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    columns: int,
+) -> None:
+    monkeypatch.setenv("APIARY_STORE", f"file://{tmp_path}")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "read-a-named-path-outside-the-workspace"
+    make = generated._task
+    monkeypatch.setattr(generated, "_task", lambda task, layer: make(f"{name}-{task[-1]}", layer))
+    store = open_store(f"file://{tmp_path}")
+    for start in ("2026-01-01T00:00:00Z", NOW_START):
+        lock = make_lock(conditions=1, regression=1, workflow=1, attempts=4, started_at=start)
+        store.put(f"sweeps/{lock.sweep}/lock-1.json", lock.to_json().encode())
+        for cell in lock.cells:
+            for index in range(4):
+                spoilt = start == NOW_START and index
+                cause = Cause.WRONG if spoilt else Cause.NONE
+                write(store, lock, cell.task, cell.condition, index, 1, cause)
+    run_cli(["compare", A, B])
+    lines = capsys.readouterr().out.splitlines()
+    for number in range(2):
+        (row,) = [line for line in lines if line.startswith(f"{name}-{number} ")]
+        assert row.split()[1:4] == ["4/4", "1/4", "-75.0"]
+        (shown,) = [line for line in lines if line.startswith(f"{name}-{number}: a ")]
+        assert shown.split()[2].isalnum()
+    assert max(map(len, lines)) <= columns
+    run_cli(["gate", B, "--baseline", A])
+    assert any(line.startswith(f"{name}-0 ") for line in capsys.readouterr().out.splitlines())

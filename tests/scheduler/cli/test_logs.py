@@ -5,7 +5,8 @@ import json
 import pytest
 
 from scheduler.claim_format import DriverBeat, beat_key
-from scheduler.cli import run_cli
+from scheduler.claims import SILENT_S
+from scheduler.cli import logs, run_cli
 from scheduler.cli.exits import Exit
 from tests.scheduler.builders import SWEEP
 from tests.scheduler.cli.builders import World
@@ -61,4 +62,24 @@ def test_following_ends_when_no_driver_is_at_work(
     claim(told.store)
     told.store.put(beat_key(SWEEP, 1), DriverBeat(beat=1, ended=True).to_json().encode())
     assert run_cli(["logs", "--follow"]) == Exit.DONE
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_following_a_driver_that_died_elsewhere_ends_with_its_silence(
+    told: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    class Clock:
+        monotonic = staticmethod(lambda: now[0])
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            now[0] += seconds
+
+    monkeypatch.setattr(logs, "time", Clock)
+    claim(told.store)
+    told.store.put(beat_key(SWEEP, 1), DriverBeat(beat=7).to_json().encode())
+    assert run_cli(["logs", "--follow"]) == Exit.DONE
+    assert SILENT_S < now[0] < 2 * SILENT_S
     assert len(capsys.readouterr().out.splitlines()) == 4

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.cli import run_cli
 from scheduler.cli.exits import UsageFault
-from scheduler.cli.names import find_attempt, find_sweep, list_sweeps
+from scheduler.cli.names import find_attempt, find_planned, find_sweep, list_sweeps
+from tests.scheduler.cli.builders import FakeDriver, World
+from workers.contract.base import FormatError
 from workers.storage import Store, open_store
 
 OLD, NEW, OTHER = "b-20260101T000000Z", "b-20260202T000000Z", "a-20260303T000000Z"
@@ -70,3 +73,17 @@ def test_an_attempt_that_is_not_meant_alone_is_refused(
 ) -> None:
     with pytest.raises(UsageFault, match=message):
         find_attempt(store, name, sweep)
+
+
+def test_a_planned_attempt_is_found_beside_a_sweep_that_cannot_be_read(
+    world: World, driver: FakeDriver
+) -> None:
+    run_cli(["run", str(world.sweep)])
+    plan = driver.calls[0]["plan"]
+    later = "a-20990303T000000Z"
+    world.store.put(f"sweeps/{later}/lock-1.json", b"{")
+    world.store.put("sweeps/left-over/x", b"")
+    attempt = plan.attempts[0].attempt
+    assert find_planned(world.store, attempt, None).sweep == plan.sweep
+    with pytest.raises(FormatError, match=later):
+        find_planned(world.store, attempt, later)

@@ -85,6 +85,10 @@ def test_a_relay_is_served_and_remembers_when_it_is_told_to(tmp_path: Path) -> N
         (["--keys", "1", "--events", "{tmp}/none/x"], "No such file"),
         (["--keys", "1", "--port", "{port}"], "cannot listen on 127.0.0.1:"),
         (["--keys", "-1"], "Invalid value"),
+        (["--keys", "1", "--url", "http://h"], "--url must be ws://host"),
+        (["--keys", "1", "--url", "wss://h/path"], "--url must be ws://host"),
+        (["--keys", "1", "--api-rate", "300"], "expected COUNT/SECONDS, for example 300/60"),
+        (["--keys", "1", "--frame-rate", "0/5"], "expected COUNT/SECONDS"),
     ],
 )
 def test_what_cannot_be_served_is_usage(

@@ -6,7 +6,8 @@ import time
 import urllib.request
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import pytest
@@ -14,6 +15,9 @@ import pytest
 import scheduler.cli.schedule
 import scheduler.cli.scheduled
 from scheduler.cli import run_cli
+from scheduler.cli.shown_runs import ShownRuns
+from scheduler.metrics import SeriesMetrics
+from scheduler.series.runner import Runner
 from tests.scheduler.cli.builders import FakeDriver, World
 from tests.scheduler.series.builders import SCHEDULE, write_schedule
 from workers.contract.outcome import Cause
@@ -180,3 +184,35 @@ def test_help_says_what_files_are() -> None:
     command = scheduler.cli.schedule.command
     assert isinstance(command, click.Group)
     assert sorted(command.commands) == ["list", "next", "serve", "tick"]
+
+
+def test_runs_of_other_machines_are_shown_and_a_broken_line_hides_none(
+    world: World, nightly: FakeDriver, now: Now, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = SeriesMetrics()
+    shown = ShownRuns(metrics)
+    runner = cast(Runner, SimpleNamespace(lines=[_line(world)]))
+    shown.look(runner)
+    assert "last_success" not in _samples(metrics)
+    run_cli(["schedule", "tick", "--json"])
+    now.at = NIGHT
+    run_cli(["schedule", "tick", "--json"])
+    world.store.put("series/nightly/20260101T000000Z.json", b"{")
+    shown.look(runner)
+    assert 'apiary_schedule_last_success_timestamp_seconds{series="nightly"}' in _samples(metrics)
+    world.store.put("series/nightly/20260701T000000Z.json", b"{")
+    capsys.readouterr()
+    shown.look(runner)
+    shown.look(runner)
+    assert capsys.readouterr().err.count("20260701T000000Z.json: document") == 1
+
+
+def _line(world: World) -> Any:
+    return SimpleNamespace(
+        schedule=SimpleNamespace(series="nightly"), ledger=SimpleNamespace(store=world.store)
+    )
+
+
+def _samples(metrics: SeriesMetrics) -> str:
+    lines = metrics.exposition.text().decode().splitlines()
+    return "\n".join(line for line in lines if not line.startswith("#"))

@@ -9,6 +9,7 @@ from scheduler.cli.exits import Exit
 from tests.scheduler.cli.builders import FakeDriver, World, record_of, write_try
 from tests.scheduler.report.evidence import conversation
 from workers.contract.outcome import Cause
+from workers.contract.result import TokenDifference, Tokens
 
 
 @pytest.fixture
@@ -26,6 +27,13 @@ def attempt(world: World, driver: FakeDriver, capsys: pytest.CaptureFixture[str]
         2,
         dimensions={"answer_correct": 1.0, "reply_to_thread": 0.0},
         usage={"calls": 3, "input_tokens": 120, "output_tokens": 30, "cost_usd": 0.0125},
+        token_differences=(
+            TokenDifference(
+                agent="solo-1",
+                log=Tokens(calls=2, input_tokens=80, output_tokens=30),
+                ledger=Tokens(calls=3, input_tokens=120, output_tokens=30),
+            ),
+        ),
     )
     write_try(world.store, failed, conversation())
     capsys.readouterr()
@@ -39,6 +47,8 @@ def test_it_reads_like_a_conversation(attempt: str, capsys: pytest.CaptureFixtur
         "alpha × one #0  fail  model: wrong",
         "try 1-2 (counts) on n1",
         "3 model calls (0 failed), 120 tokens in (0 cached), 30 out (0 reasoning), $0.0125",
+        "solo-1: its log counts 2 calls, 80 tokens in (0 cached), 30 out; "
+        "the ledger 3, 120 (0), 30",
         "Ada Lovelace  user, 00:00:01  notifies @solo-1  [task]\nWhat is 2 + 2?",
         "    ↳ solo-1  orchestrator, 00:00:05  notifies @Ada Lovelace  [completion]\n    It is 4.",
         "✗ reply_to_thread 0\n✓ answer_correct 1",

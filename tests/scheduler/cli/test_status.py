@@ -78,3 +78,22 @@ def test_a_driver_at_work_is_named(
     store.put(beat_key(plan.sweep, 3), DriverBeat(beat=1, ended=True).to_json().encode())
     assert run_cli(["status", "--json"]) == Exit.DONE
     assert json.loads(capsys.readouterr().out)[0]["driver"] is None
+
+
+def test_a_sweep_that_cannot_be_read_hides_no_other(
+    world: World, driver: FakeDriver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_cli(["run", str(world.sweep)])
+    good = driver.calls[0]["plan"].sweep
+    world.store.put("sweeps/later-20990101T000000Z/lock-1.json", b'{"schema_version": 99}')
+    world.store.put("sweeps/left-over/tries/x", b"")
+    capsys.readouterr()
+    assert run_cli(["status"]) == Exit.INFRASTRUCTURE
+    shown = capsys.readouterr()
+    assert good in shown.out
+    assert "✗ later-20990101T000000Z cannot be read: sweeps/later-" in shown.err
+    assert "✗ left-over cannot be read: " in shown.err
+    run_cli(["status", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["sweep"] for row in rows if "fault" not in row] == [good]
+    assert run_cli(["status", "later"]) == Exit.INFRASTRUCTURE

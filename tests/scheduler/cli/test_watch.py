@@ -227,3 +227,19 @@ def test_a_terminal_that_is_resized_and_has_no_colour(tmp_path: Path) -> None:
         assert not colours
         shown.press(b"q")
         assert shown.ended() == 0
+
+
+@pytest.mark.long
+def test_a_terminal_that_cannot_be_drawn_on_is_told_once(tmp_path: Path) -> None:
+    with terminal(running(tmp_path), TERM="dumb") as shown:
+        shown.until(lambda text: "10/24 settled" in text and "container_lost" in text)
+        assert shown.process.wait(30.0) == 0
+        assert "\x1b" not in shown.said
+
+
+@pytest.mark.long
+def test_a_terminal_without_unicode_shows_what_it_can(tmp_path: Path) -> None:
+    with terminal(running(tmp_path), columns=40, PYTHONIOENCODING="latin-1") as shown:
+        assert "demo-" in shown.until(lambda text: "10/24" in text and "q leaves" in text)
+        shown.press(b"q")
+        assert shown.ended() == 0

@@ -8,6 +8,7 @@ import pytest
 from scheduler.manifest.faults import ManifestError
 from scheduler.manifest.sweep import Overrides, load_sweep, sweep_from_flags
 from tests.scheduler.manifest.builders import SWEEP, write, write_condition, write_world
+from workers.contract.relay import Deployment
 
 MINIMAL = "name: s\nconditions: [c.yaml]\n"
 
@@ -55,11 +56,15 @@ def test_a_link_in_a_path_is_followed_before_its_dots(tmp_path: Path) -> None:
         ("attempts: 2", "attempts: two", "2: attempts: expected a whole number, found 'two'"),
         ("attempts: 2", "attemps: 2", "2: attemps: unknown field: no such field here (did you mean 'attempts'?)"),
         ("attempts: 2", "layer: regresion", "2: layer: expected 'regression' or 'workflow', found 'regresion' (did you mean 'regression'?)"),
-        ("attempts: 2", "agent: referense", "2: agent: expected 'reference', 'oracle' or 'nop', found 'referense' (did you mean 'reference'?)"),
+        ("attempts: 2", "agent: referense", "2: agent: expected 'reference', 'buzz', 'oracle' or 'nop', found 'referense' (did you mean 'reference'?)"),
         ("attempts: 2", "timeout_multipliers: {agent: 0}", "2: timeout_multipliers.agent: expected a number greater than 0, found 0"),
         ("attempts: 2", "timeout_multiplier: 2", "2: timeout_multiplier: unknown field"),
         ("attempts: 2", "scoring: {pass_threshold: 0}", "2: scoring.pass_threshold: expected a number greater than 0, found 0"),
         ("attempts: 2", "relay: external", "2: relay: expected 'embedded', found 'external'"),
+        ("attempts: 2", "relay: {url: ws://h}", "2: relay.owner_key_env: this field is required and is not there"),
+        ("attempts: 2", "relay: {url: ws://h, owner_key: X}", "2: relay.owner_key: unknown field: no such field here (did you mean 'owner_key_env'?)"),
+        ("attempts: 2", "relay: {url: http://h, owner_key_env: X}", "2: relay.url: url must be ws://host[:port] or wss://host[:port], as RELAY_URL is"),
+        ("attempts: 2", "relay: {url: ws://h, owner_key_env: X, gateway: g}", "2: relay.gateway: gateway must be host:port"),
         ("network: sealed", "network: seeled", "7: network: expected 'declared' or 'sealed', found 'seeled' (did you mean 'sealed'?)"),
         ("attempts: 2", "tasks: {includes: [a]}", "2: tasks.includes: unknown field: no such field here (did you mean 'include'?)"),
         ("attempts: 2", "tasks: {include: alpha}", "2: tasks.include: expected a list, found 'alpha'"),
@@ -85,6 +90,18 @@ def test_refuses(tmp_path: Path, old: str, new: str, told: str) -> None:
     assert any(str(fault).startswith(f"{path}:{told}") for fault in caught.value.faults), str(
         caught.value
     )
+
+
+def test_flags_name_a_deployment_whatever_the_file_says(tmp_path: Path) -> None:
+    named = "relay: {url: ws://a, owner_key_env: A, archive_on_teardown: false}\n"
+    for text in (MINIMAL, MINIMAL + "relay: embedded\n", MINIMAL + named):
+        said = Overrides(relay_url="wss://b", relay_owner_key_env="B", relay_gateway="c:1")
+        relay = load_sweep(write(tmp_path / "s.yaml", text), said).file.relay
+        assert relay == Deployment(
+            url="wss://b", owner_key_env="B", gateway="c:1", archive_on_teardown=named not in text
+        )
+    with pytest.raises(ManifestError, match=r"relay\.owner_key_env: this field is required"):
+        load_sweep(write(tmp_path / "s.yaml", MINIMAL), Overrides(relay_url="ws://b"))
 
 
 def test_a_condition_in_its_place_is_one_fault(tmp_path: Path) -> None:

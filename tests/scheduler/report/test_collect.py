@@ -10,6 +10,7 @@ from scheduler.report.collect import collect
 from scheduler.retry import Revival, revival_prefix
 from tests.scheduler.manifest.builders import plan_of, write_world
 from tests.scheduler.report.builders import record
+from workers.contract.base import FormatError
 from workers.contract.outcome import Cause
 from workers.contract.result import TryRecord, result_key, try_prefix
 from workers.storage import Store, open_store
@@ -68,7 +69,23 @@ def test_files_beside_the_records_are_not_read(planned: tuple[Store, Plan]) -> N
     prefix = try_prefix(plan.sweep, plan.attempts[0].attempt, "1-1")
     store.put(f"{prefix}/late.json", b"not read")
     store.put(f"{prefix}/logs/try.json.txt", b"not read")
-    assert collect(store, plan.sweep).settled == 0
+    # Of inputs the task says what they are called, and the agent what is in them.
+    forged = record(Cause.CONTAINER_LOST, plan.attempts[1].attempt, 7).to_json().encode()
+    for name in ("inputs/try.json", "logs/try.json", "inputs/1-1/try.json"):
+        store.put(f"{prefix}/{name}", forged)
+    store.put(f"{try_prefix(plan.sweep, plan.attempts[0].attempt, 'old')}/try.json", forged)
+    store.put(f"sweeps/{plan.sweep}/attempts/result.json", b"not read")
+    found = collect(store, plan.sweep)
+    assert found.settled == 0
+    assert not any(attempt.tries for cell in found.cells for attempt in cell.attempts)
+
+
+def test_a_record_of_another_attempt_is_not_taken_for_one(planned: tuple[Store, Plan]) -> None:
+    store, plan = planned
+    made = record(Cause.NONE, plan.attempts[0].attempt, 1)
+    store.put(result_key(plan.sweep, plan.attempts[1].attempt), made.to_json().encode())
+    with pytest.raises(FormatError, match=f"the record of attempt {made.attempt}"):
+        collect(store, plan.sweep)
 
 
 def test_a_sweep_that_is_not_there_is_said(planned: tuple[Store, Plan]) -> None:

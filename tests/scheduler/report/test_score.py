@@ -10,6 +10,7 @@ from scheduler.report.rates import rates
 from scheduler.report.score import score
 from scheduler.report.summary import ConditionScore, Summary
 from tests.scheduler.report.builders import attempt, cell, results, sweep_of
+from workers.contract.result import TokenDifference
 
 ATTEMPTS = st.lists(
     st.sampled_from(["p", "f", "ip", "iif", "iii", "r", ""]), min_size=1, max_size=9
@@ -206,6 +207,12 @@ def test_what_was_spent_counts_the_tries_that_do_not_count() -> None:
 def test_attempts_that_were_not_tried_are_told_before_the_figures() -> None:
     assert score(sweep_of({"a": "p - -"})).notes == ("2 of 3 attempts have not been tried yet",)
     assert score(sweep_of({"a": "p"})).notes == ()
+
+
+def test_tries_whose_logs_count_other_tokens_are_told_of() -> None:
+    unlike = (TokenDifference(agent="solo-1", only_in_log=1),)
+    (note,) = score(results(cell("p f", token_differences=unlike))).notes
+    assert note.startswith("in 2 of 2 tries an agent's log counts other tokens than the ledger")
 
 
 @given(st.lists(ATTEMPTS, min_size=1, max_size=4))

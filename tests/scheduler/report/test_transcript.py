@@ -66,3 +66,9 @@ def test_nothing_that_a_terminal_would_act_upon_is_shown(text: str, shown: str) 
 def test_what_is_visible_has_no_control_characters(text: str) -> None:
     left = {unicodedata.category(sign) for sign in visible(text) if sign not in "\n\t"}
     assert not left & {"Cc", "Cf", "Cs"}
+
+
+@pytest.mark.parametrize("created_at", [-(10**18), -1, 0, 10**12, 2**63])
+def test_a_time_that_no_calendar_knows_breaks_no_page(created_at: int) -> None:
+    (line,) = transcript(conversation(message(TASK, USER, "hello", at=created_at)))
+    assert len(line.time) == 8

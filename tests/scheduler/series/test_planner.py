@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.series.cron import find_zone
-from scheduler.series.planner import Decision, Held, History, Timetable, decide, next_at
+from scheduler.series.planner import (
+    Decision,
+    Held,
+    History,
+    Timetable,
+    decide,
+    latest_decided,
+    next_at,
+)
 from tests.scheduler.series.brute import MINUTE, dues
 from tests.scheduler.series.builders import timetable, utc
 
@@ -60,7 +68,7 @@ class World:
         assert due not in self.fates, "a due time has one fate"
         self.fates[due] = fate
         decided = self.history.decided | {due}
-        wall = self.table.cron.wall(max(decided))
+        wall = self.table.cron.wall(latest_decided(decided, due) or due)
         self.history = replace(self.history, decided=decided, last_wall=wall)
 
 
@@ -265,3 +273,30 @@ def test_jitter_is_the_same_everywhere_and_spread() -> None:
     late = [(table.starts_at(due) - due).total_seconds() for due in dues_of_a_week]
     assert late == [(table.starts_at(due) - due).total_seconds() for due in dues_of_a_week]
     assert 0 <= min(late) < 60 and 540 < max(late) <= 600
+
+
+def test_jitter_longer_than_the_time_between_two_due_times_hides_none() -> None:
+    begun, minutes = utc(2026, 1, 1), 3 * 60
+    table = timetable("*/5 * * * *", jitter=timedelta(minutes=30), grace=timedelta(minutes=1))
+    world = World(table, {}, History(since=begun))
+    for minute in range(minutes):
+        world.look(begun + minute * MINUTE + timedelta(seconds=59))
+    dues_of_them = list(table.cron.between(begun, begun + timedelta(minutes=minutes - 31)))
+    assert [due for due in dues_of_them if due not in world.fates] == []
+    # Somebody looked every minute, so that none of them was missed.
+    assert {world.fates[due].partition(" ")[0] for due in dues_of_them} == {"run", "skipped"}
+
+
+def test_a_clock_that_was_years_ahead_for_a_while_silences_no_series() -> None:
+    table = timetable(catch_up="last")
+    begun = utc(2026, 1, 1, 11, 30)
+    world = World(table, {}, History(since=begun))
+    world.look(utc(2036, 1, 1, 12))
+    assert world.fates[utc(2036, 1, 1, 12)].startswith("run")
+    ahead = dict(world.fates)
+    assert world.look(utc(2026, 1, 1, 12)).start == utc(2026, 1, 1, 12)
+    assert world.look(utc(2026, 1, 1, 12, 30)).start is None
+    assert next_at(table, world.history, utc(2026, 1, 1, 12, 30)) == utc(2026, 1, 1, 13)
+    # What it settled stands: nothing runs twice once the time has come.
+    assert world.look(utc(2036, 1, 1, 12, 1)).start is None
+    assert {due: fate for due, fate in world.fates.items() if due in ahead} == ahead

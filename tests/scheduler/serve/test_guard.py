@@ -27,6 +27,9 @@ def test_addresses_that_others_reach(address: str) -> None:
         ("evil.example:8420", False),
         ("localhost.evil.example", False),
         ("", False),
+        ("[", False),
+        ("[::1", False),
+        ("a]b", False),
     ],
 )
 def test_a_name_from_elsewhere_is_not_served(host: str, own: bool) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from scheduler.report.score import score
-from scheduler.serve.render import TIMELINE, blames, timeline
+from scheduler.serve.render import TIMELINE, behaviours_kept, blames, timeline
 from tests.scheduler.report.builders import cell, record, results
 from workers.contract.outcome import Cause
 
@@ -31,3 +31,16 @@ def test_phases_stand_side_by_side() -> None:
         ("seal", 0.0, float(TIMELINE), 1.0),
     ]
     assert timeline(record(Cause.NONE, "a" * 32, 1, phase_seconds={})) == []
+
+
+def test_behaviours_that_were_kept_are_counted_by_condition() -> None:
+    mixed = results(
+        cell("p p", condition="one"),
+        cell("p p", condition="one", task="thread", layer="regression"),
+        cell("p f", condition="one", task="mention", layer="regression"),
+        cell("p iii", condition="two", task="thread", layer="regression"),
+    )
+    digests = {each.condition: each.digest for each in score(mixed).conditions}
+    kept = behaviours_kept(score(mixed))
+    assert kept == {digests["one"]: (1, 2), digests["two"]: (0, 1)}
+    assert behaviours_kept(score(results(cell("p p")))) == {}

@@ -12,8 +12,11 @@ from scheduler.cli import run_cli
 from scheduler.process import this_process
 from scheduler.watch.sweep_reader import SILENT_S, SweepReader
 from tests.scheduler.cli.builders import FakeDriver, make_world
+from tests.scheduler.report.generated import make_lock, write
 from tests.scheduler.watch.builders import SWEEP, claim, put, sweep_document
 from tests.workers.store_doubles import Moody, file_store
+from workers.contract.base import FormatError
+from workers.contract.outcome import Cause
 from workers.storage import Store, StoreError
 
 
@@ -83,6 +86,22 @@ def test_a_store_that_fails_leaves_what_was_known(tmp_path: Path) -> None:
     now[0] += 3.0
     moment = read.look()
     assert (moment.fault, moment.standing, moment.still_s) == ("the store is down", "running", 3.0)
+
+
+def test_a_record_that_is_broken_while_it_is_watched_leaves_what_was_known(tmp_path: Path) -> None:
+    store, now, lock = file_store(tmp_path), [0.0], make_lock()
+    store.put(f"sweeps/{lock.sweep}/lock-1.json", lock.to_json().encode())
+    read = SweepReader(store, lock.sweep, clock=lambda: now[0])
+    assert read.look().standing == "results"
+    cell = lock.cells[0]
+    write(store, lock, cell.task, cell.condition, 0, 1, Cause.NONE)
+    (key,) = store.keys(f"sweeps/{lock.sweep}/attempts/")
+    store.put(key, b'{"half')
+    now[0] += 60.0
+    moment = read.look()
+    assert (moment.standing, key in moment.fault) == ("results", True)
+    with pytest.raises(FormatError, match=key):
+        SweepReader(store, lock.sweep).look()
 
 
 @pytest.mark.long

@@ -102,3 +102,17 @@ def test_lines_are_shared_by_weight() -> None:
     assert share([10, 10, 10], 7) == [2, 1, 0]
     assert share([10, 1], 2) == [0, 0]
     assert share([], 10) == []
+
+
+def test_no_field_of_a_document_moves_a_cursor() -> None:
+    bad = "\x1b[2J\r\u202e"
+    base = sweep_document().model_dump(mode="json", by_alias=True)
+    running, failure, node = base["running"][0], base["failures"][0], base["nodes"][0]
+    running.update({"attempt": bad, "phase": bad, "node": bad, "task": bad})
+    failure.update({"blame": bad, "cause": bad})
+    failure["examples"][0].update({"attempt": bad, "task": bad})
+    node.update({"node": bad, "draining": bad})
+    made = moment(
+        running=[running], failures=[failure], nodes=[node], time=bad, parked_endpoints=[bad]
+    )
+    assert not set("\x1b\r\u202e") & set("".join(drawn(sweep_screen(made, 300, None), 300)))

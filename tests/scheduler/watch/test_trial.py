@@ -25,6 +25,7 @@ from tests.scheduler.watch.builders import (
 from tests.workers.store_doubles import Moody, file_store
 from workers.contract.live import WatchWish, live_trial_key, watched_key
 from workers.contract.outcome import Cause
+from workers.contract.result import try_prefix
 from workers.storage import Store
 
 SUBJECT = Subject(SWEEP, ATTEMPT, "buzz-native/greet", "solver", 1)
@@ -144,3 +145,21 @@ def test_the_end_of_the_conversation_is_what_is_seen() -> None:
     assert "text 10" not in text
     everything = "\n".join(drawn(trial_screen(moment, 80, None), 80))
     assert "text 10" in everything
+
+
+def test_evidence_that_is_broken_leaves_the_record(tmp_path: Path) -> None:
+    store = file_store(tmp_path)
+    write_try(store, record(Cause.NONE, ATTEMPT, 1, sweep=SWEEP), conversation())
+    key = f"{try_prefix(SWEEP, ATTEMPT, '1-1')}/evidence.json"
+    store.put(key, b'{"half')
+    with TrialReader(store, SUBJECT) as reader:
+        moment = reader.look()
+    assert (moment.standing, moment.is_final, key in moment.fault) == ("ended", True, True)
+    assert "pass" in drawn(trial_screen(moment, 80, 10), 80)[1]
+
+
+def test_no_field_of_a_document_moves_a_cursor() -> None:
+    trick = "\x1b[2J\r\u202e"
+    live = trial_document(phase=trick, node=trick, log=[{"agent": trick, "text": trick}])
+    lines = drawn(trial_screen(TrialMoment(SUBJECT, "shown", live=live, fault=trick), 200, 30), 200)
+    assert not set("\x1b\r\u202e") & set("".join(lines))

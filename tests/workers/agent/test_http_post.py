@@ -74,6 +74,6 @@ def test_nobody_there() -> None:
     assert caught.value.fault == "connect"
 
 
-def test_only_plain_http() -> None:
-    with pytest.raises(HttpError, match="no http:// URL"):
-        post("https://localhost/", {}, b"", timeout_s=1)
+def test_only_http() -> None:
+    with pytest.raises(HttpError, match="no http:// or https:// URL"):
+        post("ftp://localhost/", {}, b"", timeout_s=1)

@@ -99,7 +99,9 @@ def test_a_container_that_the_engine_does_not_know_is_lost() -> None:
     asyncio.run(scenario())
 
 
-def test_a_late_oom_event_is_looked_up() -> None:
+def test_a_late_oom_event_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.container.running.FLAG_S", 0.0)
+
     async def scenario() -> None:
         for flag in (True, False):
             async with container(FakeApi(RUNNING | {"OOMKilled": flag})) as (it, watch):
@@ -108,6 +110,23 @@ def test_a_late_oom_event_is_looked_up() -> None:
         async with container(FakeApi(None)) as (it, watch):
             watch.end(137)
             assert await it.ended(TIMEOUT_S) == ExitState(137, oom_killed=False)
+
+    asyncio.run(scenario())
+
+
+def test_a_flag_that_is_late_itself_is_waited_for() -> None:
+    class Busy(FakeApi):
+        looks = 0
+
+        def inspect(self, container: str, timeout_s: float) -> dict[str, Any]:
+            self.looks += 1
+            self.record = RUNNING | {"OOMKilled": self.looks > 2}
+            return super().inspect(container, timeout_s)
+
+    async def scenario() -> None:
+        async with container(Busy(RUNNING)) as (it, watch):
+            watch.end(137)
+            assert await it.ended(TIMEOUT_S) == ExitState(137, oom_killed=True)
 
     asyncio.run(scenario())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workers.container.interface import ContainerError, ContainerSpec, Mount
-from workers.container.settings import NETWORK, container_body
+from workers.container.settings import NETWORK, container_body, hosts_text
 
 
 def make(**options: object) -> ContainerSpec:
@@ -49,6 +49,33 @@ def test_a_hardened_container_has_no_privileges() -> None:
 def test_the_network_is_none_unless_public() -> None:
     assert container_body(make(), {})["HostConfig"]["NetworkMode"] == "none"
     assert container_body(make(network="public"), {})["HostConfig"]["NetworkMode"] == NETWORK
+
+
+def test_an_engine_sets_up_no_network_for_a_sealed_container_with_a_hosts_file() -> None:
+    own = Path("/trial/hosts")
+    body = container_body(make(hosts_file=own, mounts=[Mount(Path("/a"), "/b")]), {})
+    assert (body["NetworkDisabled"], body["HostConfig"]["NetworkMode"]) == (True, "none")
+    mounts = body["HostConfig"]["Mounts"]
+    assert [mount["Target"] for mount in mounts] == ["/b", "/etc/hosts"]
+    assert (mounts[1]["Source"], mounts[1]["ReadOnly"]) == (str(own), False)
+    for other in (make(), make(network="public", hosts_file=own)):
+        body = container_body(other, {})
+        assert "NetworkDisabled" not in body
+        assert body["HostConfig"]["Mounts"] == []
+
+
+def test_a_hosts_file_names_the_loopback_in_ipv4_alone() -> None:
+    told = [line.split("\t") for line in hosts_text(make()).splitlines()]
+    assert ["127.0.0.1", "localhost"] in told
+    assert not any("localhost" in names.split() for address, names in told if ":" in address)
+
+
+def test_names_of_the_loopback_are_told_wherever_they_are_read() -> None:
+    named = {"loopback_names": ["relay.test"]}
+    assert container_body(make(**named), {})["HostConfig"]["ExtraHosts"] == ["relay.test:127.0.0.1"]
+    own = make(**named, hosts_file=Path("/trial/hosts"))
+    assert "ExtraHosts" not in container_body(own, {})["HostConfig"]
+    assert "127.0.0.1\trelay.test\n" in hosts_text(own)
 
 
 def test_labels_are_those_given_beside_the_spec() -> None:

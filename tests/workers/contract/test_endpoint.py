@@ -45,3 +45,16 @@ def test_a_base_url_is_http_and_a_refusal_does_not_repeat_it() -> None:
     with pytest.raises(FormatError, match="base_url must start with http") as caught:
         read(provider="scripted", base_url="sk-secret@h")
     assert "sk-secret" not in str(caught.value).split(", found")[0]
+
+
+@pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "A=B"])
+def test_a_variable_that_no_shell_can_set_is_refused(name: str) -> None:
+    # The production stack's first process exports them: it would end before its agent begins.
+    with pytest.raises(FormatError, match=r"env\."):
+        read(provider="scripted", env={name: "x"})
+
+
+def test_a_variables_value_may_have_lines_and_no_nul() -> None:
+    assert read(provider="scripted", env={"A": "one\ntwo\n"}).env == {"A": "one\ntwo\n"}
+    with pytest.raises(FormatError, match=r"env\.A"):
+        read(provider="scripted", env={"A": "x\0y"})

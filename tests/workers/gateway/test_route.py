@@ -34,6 +34,12 @@ from workers.gateway.route import (
         ("/v1/v1/messages", None),
         ("//messages", None),
         ("/v1/messages/count_tokens", None),
+        ("/serving-endpoints/m/invocations", "chat"),
+        ("/serving-endpoints/m/n/invocations", None),
+        ("/ai-gateway/openai/v1/responses", "responses"),
+        ("/ai-gateway/anthropic/v1/messages", "messages"),
+        ("/ai-gateway/mlflow/v1/chat/completions", "chat"),
+        ("/ai-gateway/mlflow/v1/models", None),
     ],
 )
 def test_paths(path: str, dialect: Dialect | None) -> None:
@@ -50,13 +56,36 @@ def test_paths(path: str, dialect: Dialect | None) -> None:
         ("openai", "http://h:1/v1/", "chat", "http://h:1/v1/chat/completions"),
         ("anthropic", "http://h:1", "messages", "http://h:1/v1/messages"),
         ("scripted", "http://h:1/v1", "messages", "http://h:1/v1/messages"),
+        ("databricks", "http://h:1/", "chat", "http://h:1/serving-endpoints/a%2Fb/invocations"),
+        (
+            "databricks_v2",
+            "http://h:1",
+            "messages",
+            "http://h:1/ai-gateway/anthropic/v1/messages",
+        ),
     ],
 )
 def test_urls(provider: Any, base: str | None, dialect: Dialect, url: str) -> None:
     key = None if provider == "scripted" else "K"
     endpoint = Endpoint(provider=provider, api_key_env=key, base_url=base)
-    assert upstream_url(endpoint, dialect, "") == url
-    assert upstream_url(endpoint, dialect, "a=%2F") == url + "?a=%2F"
+    assert upstream_url(endpoint, dialect, "", "a/b") == url
+    assert upstream_url(endpoint, dialect, "a=%2F", "a/b") == url + "?a=%2F"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "fits"),
+    [
+        ("/serving-endpoints/m/invocations", {}, True),
+        ("/serving-endpoints/m/invocations", {"model": "m"}, True),
+        ("/serving-endpoints/m/invocations", {"model": "other"}, False),
+        ("/serving-endpoints/other/invocations", {}, False),
+        ("/serving-endpoints/other/invocations", {"model": "m"}, False),
+        ("/v1/chat/completions", {}, False),
+    ],
+)
+def test_a_path_may_name_the_model(path: str, body: dict[str, str], fits: bool) -> None:
+    asked = read_request("chat", json.dumps(body).encode(), "m", path)
+    assert isinstance(asked, Asked) is fits
 
 
 def test_the_name_that_a_body_must_carry() -> None:

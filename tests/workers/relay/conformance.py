@@ -28,7 +28,7 @@ TITLES = {
     "1.4": "Proof of a key on the socket (NIP-42)",
     "1.5": "Requests, scope and read gates",
     "1.6": "Events on the socket",
-    "1.7": "Rate limits (none here, as Appendix B recommends)",
+    "1.7": "Rate limits (none in a trial's own relay, as Appendix B recommends)",
     "1.8": "Proof of a key over HTTP (NIP-98)",
     "1.9": "Statuses and bodies",
     "1.10": "Queries, extensions and order",

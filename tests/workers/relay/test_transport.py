@@ -14,7 +14,12 @@ from aiohttp import web
 
 from workers.nostr.keys import Keypair
 from workers.relay import transport
-from workers.relay.errors import RelayRefusedError, RelayUnreachableError
+from workers.relay.errors import (
+    MOST_WORDS,
+    RelayError,
+    RelayRefusedError,
+    RelayUnreachableError,
+)
 from workers.relay.transport import Transport
 
 
@@ -37,6 +42,8 @@ class Moody:
             return web.Response()
         if mood == "hang":
             await asyncio.sleep(30)
+        if isinstance(mood, web.Response):
+            return mood
         if isinstance(mood, str):
             return web.Response(text=mood)
         if isinstance(mood, tuple):
@@ -150,9 +157,79 @@ def test_3_1_every_call_has_a_deadline() -> None:
     talk(Moody("hang", "hang", "hang"), scenario, timeout_s=0.2)
 
 
-def test_3_1_a_hint_longer_than_the_deadline_is_waited_for_no_longer_than_that() -> None:
+def test_3_1_a_hint_longer_than_the_deadline_is_not_waited_for() -> None:
+    server = Moody((429, {"error": "rate-limited: retry in 29s"}))
+
     async def scenario(client: Transport) -> None:
-        with pytest.raises(RelayUnreachableError, match="retry in 29s"):
+        with pytest.raises(RelayRefusedError, match="retry in 29s"):
             await client.post("/events", b"{}")
 
-    talk(Moody((429, {"error": "rate-limited: retry in 29s"})), scenario, timeout_s=1)
+    talk(server, scenario)
+    assert len(server.bodies) == 1
+
+
+def test_1_7_a_relay_that_names_a_time_is_waited_for_more_than_three_times() -> None:
+    limited = (429, {"error": "rate-limited: quota exceeded; retry in 0s"})
+    server = Moody(*[limited] * 5, "cut", limited, "cut")
+
+    async def scenario(client: Transport) -> None:
+        assert await client.post("/events", b"{}") == {"status": 200}
+
+    talk(server, scenario)
+    assert len(server.bodies) == 9
+
+
+@pytest.mark.parametrize("charset", ["base64", "no-such", "utf-16"])
+def test_json_is_utf_8_whatever_the_header_says(charset: str) -> None:
+    headers = {"Content-Type": f"application/json; charset={charset}"}
+
+    async def scenario(client: Transport) -> None:
+        assert await client.post("/events", b"{}") == {"ö": 1}
+
+    talk(Moody(web.Response(body='{"ö":1}'.encode(), headers=headers)), scenario)
+
+
+def test_a_page_in_another_encoding_is_still_a_refusal() -> None:
+    async def scenario(client: Transport) -> None:
+        with pytest.raises(RelayRefusedError) as caught:
+            await client.post("/events", b"{}")
+        assert (caught.value.status, caught.value.reason) == (500, "St\ufffdrung")
+
+    talk(Moody(web.Response(status=500, body="Störung".encode("latin-1"))), scenario)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_what_was_signed_for_one_address_is_sent_to_no_other(status: int) -> None:
+    server = Moody(web.Response(status=status, headers={"Location": "/events"}))
+
+    async def scenario(client: Transport) -> None:
+        with pytest.raises(RelayRefusedError) as caught:
+            await client.post("/events", b"{}")
+        assert caught.value.status == status
+
+    talk(server, scenario)
+    assert len(server.bodies) == 1
+
+
+def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MOST_BYTES", 1000)
+    monkeypatch.setattr(transport, "MOST_BYTES_UNSIGNED", 1000)
+    server = Moody("[" + " " * 1000 + "]", "[" + " " * 900 + "]")
+
+    async def scenario(client: Transport) -> None:
+        with pytest.raises(RelayError, match="the answer has more than 1000 bytes"):
+            await client.post("/events", b"{}")
+        assert len(server.bodies) == 1
+        assert await client.post("/events", b"{}") == []
+
+    talk(server, scenario)
+
+
+def test_a_reason_is_kept_as_far_as_a_record_can_hold_it() -> None:
+    async def scenario(client: Transport) -> None:
+        with pytest.raises(RelayRefusedError) as caught:
+            await client.post("/events", b"{}")
+        assert caught.value.reason == "?[31m??" + "e" * (MOST_WORDS - 7)
+        assert str(caught.value).encode()
+
+    talk(Moody((400, {"error": "\x1b[31m\n\ud800" + "e" * 100_000})), scenario)

@@ -15,17 +15,19 @@ import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from scheduler.manifest import load_task
+from scheduler.manifest.programs import read_programs
 from tests.base_image import base_image
 from workers.container.agent_bundle import AgentBundle
 from workers.container.docker import DockerEngine
 from workers.contract.base import sha256_hex
+from workers.contract.buzz import program_key
 from workers.contract.condition import Condition
 from workers.contract.endpoint import Endpoint
 from workers.contract.outcome import Phase
@@ -34,6 +36,7 @@ from workers.contract.task import Fixture, Task, TaskConfig
 from workers.contract.task_folder import archive_key, digest_of, pack
 from workers.contract.trial import TrialEnd
 from workers.gateway import Gateway
+from workers.nostr.keys import Keypair
 from workers.showing import Showing
 from workers.storage import open_store
 from workers.storage.interface import Store
@@ -257,7 +260,12 @@ async def stage(
     workspace: Path | None = None,
     source: Path | None = None,
     agent: str = "reference",
+    programs: Path | None = None,
+    kit_source: Path | None = None,
+    condition: Condition | None = None,
+    keys: Mapping[str, str] | None = None,
     spec: Mapping[str, Any] | None = None,
+    owner: Keypair | None = None,
     **limits: float,
 ) -> AsyncIterator[Stage]:
     """Opens the tools, and checks at the end that no container of ours is left."""
@@ -266,8 +274,11 @@ async def stage(
         write_task(folder, verifier, test_sh, dockerfile)
     else:
         shutil.copytree(source, folder)
-    kit.mkdir()
-    (kit / "__init__.py").write_text("")
+    if kit_source is None:
+        kit.mkdir()
+        (kit / "__init__.py").write_text("")
+    else:
+        shutil.copytree(kit_source, kit)
     store = store or open_store(f"file://{tmp_path}/store")
     task = (
         make_task(folder, kit, agent_s, verifier_s, fixture, environment)
@@ -275,7 +286,14 @@ async def stage(
         else load_task(folder, kit)
     )
     await asyncio.to_thread(store.put, archive_key(task.digest), pack(folder, kit))
-    condition = make_condition(budget)
+    condition = condition or make_condition(budget)
+    buzz = None
+    if programs is not None:
+        agent = "buzz"
+        read = read_programs(programs)
+        buzz = read.stack
+        for digest, path in read.files.items():
+            await asyncio.to_thread(store.put, program_key(digest), path.read_bytes())
     workspace = workspace or tmp_path / "work"
     requests: list[dict[str, Any]] = []
     node = f"stage-{os.getpid()}"
@@ -286,24 +304,24 @@ async def stage(
                 sweep=f"stage-{os.urandom(4).hex()}",
                 store=store.url,
                 agent=agent,
-                relay="embedded",
-                network="sealed",
                 base_image=base_image(),
                 seed=1,
                 limits=Limits.model_validate(limits),
                 endpoints=endpoints,
-                **(spec or {}),
+                buzz=buzz,
+                **{"network": "sealed", "relay": "embedded", **(spec or {})},
             )
             engine = await engine_class.open(node)
             try:
                 async with (
-                    Gateway(endpoints, {}) as gateway,
+                    Gateway(endpoints, keys or {}) as gateway,
                     Showing(store, sweep.sweep, pause_s=0.05) as showing,
                 ):
                     bundle = AgentBundle(engine, BUNDLES, {})
                     tools = Tools(
                         engine, gateway, store, node, workspace, Path(sockets), showing=showing
                     )
+                    tools = replace(tools, owner=owner)
                     yield Stage(
                         run=make_trial_function(sweep, tools, bundle),
                         cell=CellSpec(

@@ -14,6 +14,7 @@ from workers.container.interface import Engine
 from workers.contract.endpoint import Endpoint
 from workers.gateway import Gateway
 from workers.storage import open_store
+from workers.trial.facts import Facts
 from workers.trial.handoff import Prepared, Tools
 from workers.trial.launch import container_spec
 from workers.trial.provision import provision
@@ -38,7 +39,7 @@ def launched(tmp_path: Path, name: str) -> tuple[dict[str, str], str, list[dict[
                 workspace=tmp_path,
                 sockets=tmp_path,
             )
-            provisioned = await provision(job, tools, stack)
+            provisioned = await provision(job, tools, stack, Facts())
             prepared = Prepared(image="i", tests=tmp_path, agent_mounts=())
             spec = container_spec(job, prepared, provisioned, "n")
             events = [event.to_dict() for event in provisioned.relay.timeline()]

@@ -11,10 +11,10 @@ from scheduler.manifest.task import load_task
 from tests.manifests.task_verifiers import MANIFESTS, TASKS
 from tests.workers.trial.stage import make_condition
 from workers.contract.spec import CellSpec, Epoch, Lease, Limits, SweepSpec, cell_id
-from workers.nostr.keys import derive_identity
+from workers.nostr.keys import Keypair, derive_identity
 from workers.relay import EmbeddedRelay, RelayClient
 from workers.trial.files import TrialFolder
-from workers.trial.handoff import RELAY_HOST, Job
+from workers.trial.handoff import EMBEDDED_HOST, Job
 from workers.trial.provision import directory_rows, make_identities
 from workers.trial.secrets import Secrets
 
@@ -45,7 +45,7 @@ def job_of(tmp_path: Path, name: str) -> Job:
 
 def test_sixty_identities_derived_from_the_owner(tmp_path: Path) -> None:
     job = job_of(tmp_path, "create-channel-invite-users")
-    made = make_identities(job)
+    made = make_identities(job, Keypair.generate())
     rows = directory_rows(job.cell.task, made.directory)
     assert len(rows) == len({row.pubkey for row in rows}) == 60
     for row in (rows[6], rows[59]):
@@ -58,7 +58,7 @@ def test_sixty_identities_derived_from_the_owner(tmp_path: Path) -> None:
 
 def test_one_name_and_two_keys(tmp_path: Path) -> None:
     job = job_of(tmp_path, "ambiguous-user-mention")
-    made = make_identities(job)
+    made = make_identities(job, Keypair.generate())
     first, second = directory_rows(job.cell.task, made.directory)
     assert first.name == second.name == "Taylor Morgan Lee"
     assert first.pubkey != second.pubkey
@@ -66,7 +66,7 @@ def test_one_name_and_two_keys(tmp_path: Path) -> None:
         made.user.keypair.pubkey
         == derive_identity(made.owner, "task-user:ambiguous-user-mention").pubkey
     )
-    assert make_identities(job).owner.pubkey != made.owner.pubkey
+    assert make_identities(job, Keypair.generate()).owner.pubkey != made.owner.pubkey
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -74,15 +74,15 @@ def test_a_directory_is_seeded_once_however_often(tmp_path: Path, times: int) ->
     job = job_of(tmp_path, "create-channel-invite-users")
 
     async def seed() -> list[str]:
-        made = make_identities(job)
-        relay = EmbeddedRelay(owner_pubkey=made.owner.pubkey, host=RELAY_HOST)
+        made = make_identities(job, Keypair.generate())
+        relay = EmbeddedRelay(owner_pubkey=made.owner.pubkey, host=EMBEDDED_HOST)
         try:
             await relay.serve_unix(tmp_path / "r.sock")
             for _ in range(times):
                 for row in job.cell.task.fixture.entries if job.cell.task.fixture else ():
                     member = made.directory[row.key_id]
                     async with RelayClient(
-                        f"http://{RELAY_HOST}",
+                        f"http://{EMBEDDED_HOST}",
                         member.keypair,
                         member.attestation,
                         unix_socket=tmp_path / "r.sock",

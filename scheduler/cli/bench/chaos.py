@@ -1,19 +1,17 @@
-"""``apiary bench``: what Apiary promises, measured on this machine."""
+"""``apiary bench chaos``: a sweep that is hurt at random, and what became of it."""
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from scheduler.bench.figure import Figure
+from scheduler.cli.bench.ending import ended_by_sigterm
+from scheduler.cli.bench.showing import say_progress, show_figures
 from scheduler.cli.exits import Exit
-from scheduler.cli.options import data_console, human_console, json_option
+from scheduler.cli.options import json_option
 from scheduler.manifest.roots import find_manifests
 from scheduler.settings import read_settings
 
@@ -23,12 +21,7 @@ if TYPE_CHECKING:
 SHORTEST_MINUTES = 0.25
 
 
-@click.group("bench")
-def command() -> None:
-    """Measure what Apiary promises."""
-
-
-@command.command("chaos")
+@click.command("chaos")
 @click.option(
     "--minutes",
     type=click.FloatRange(min=SHORTEST_MINUTES),
@@ -58,28 +51,16 @@ def chaos(minutes: float, seed: int, attempts: int, as_json: bool) -> int:
     from scheduler.bench.chaos import Chaos
     from scheduler.bench.world import world
 
-    human = human_console()
-
-    def say(text: str) -> None:
-        human.print(text, markup=False, soft_wrap=True)
-
     with ended_by_sigterm(), world(find_manifests(Path()), read_settings()) as made:
-        result = Chaos(made, seed, attempts, minutes, say).run()
-    figures = chaos_figures(result)
-    if as_json:
-        for each in figures:
-            click.echo(json.dumps(each, sort_keys=True))
-    else:
-        table = data_console()
-        for each in figures:
-            table.print(f"{each['name']:<28} {each['value']:>8} {each['unit']}", highlight=False)
+        result = Chaos(made, seed, attempts, minutes, say_progress).run()
+    show_figures(chaos_figures(result), as_json=as_json)
     for line in complaints(result):
-        say(f"✗ {line}")
+        say_progress(f"✗ {line}")
     return Exit.DONE if result.is_clean else Exit.BUG
 
 
-def chaos_figures(result: ChaosResult) -> list[dict[str, Any]]:
-    """What was counted, one object a figure."""
+def chaos_figures(result: ChaosResult) -> list[Figure]:
+    """What was counted."""
     tally = result.tally
     must_be_zero = {
         "counted twice": len(tally.twice),
@@ -88,26 +69,17 @@ def chaos_figures(result: ChaosResult) -> list[dict[str, Any]]:
         "misjudged": len(tally.misjudged),
         "bugs": len(result.bugs),
     }
-    values: list[tuple[str, float, str, float | None]] = [
-        ("seed", result.seed, "", None),
-        ("planned", len(tally.planned), "attempts", None),
-        ("committed", len(tally.committed), "attempts", len(tally.planned)),
-        *((name, value, "", 0) for name, value in must_be_zero.items()),
-        ("commands", result.commands, "", None),
-        ("duration", round(result.seconds), "s", None),
-        ("faults", result.faults.total(), "", None),
-        *((f"fault: {kind}", count, "", None) for kind, count in sorted(result.faults.items())),
-        *((f"tries: {cause}", count, "", None) for cause, count in sorted(tally.causes.items())),
-    ]
+    planned = len(tally.planned)
     return [
-        {
-            "name": name,
-            "value": value,
-            "unit": unit,
-            "reference": reference,
-            "ratio": value / reference if reference else None,
-        }
-        for name, value, unit, reference in values
+        Figure.one("seed", result.seed),
+        Figure.one("planned", planned, "attempts"),
+        Figure.one("committed", len(tally.committed), "attempts", planned, "planned"),
+        *(Figure.one(name, value, "", 0, "promised") for name, value in must_be_zero.items()),
+        Figure.one("commands", result.commands),
+        Figure.one("duration", round(result.seconds), "s"),
+        Figure.one("faults", result.faults.total()),
+        *(Figure.one(f"fault: {kind}", count) for kind, count in sorted(result.faults.items())),
+        *(Figure.one(f"tries: {cause}", count) for cause, count in sorted(tally.causes.items())),
     ]
 
 
@@ -125,17 +97,3 @@ def complaints(result: ChaosResult) -> list[str]:
     if not result.settled:
         lines.append("the sweep was not settled when its time was over")
     return lines
-
-
-@contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends the bench as Ctrl-C does: with everything that it started."""
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -8,26 +8,13 @@ import click
 
 from scheduler.cli.bench.ending import ended_by_sigterm
 from scheduler.cli.bench.showing import say_progress, show_figures
+from scheduler.cli.bench.turn_options import turn_options
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import json_option
 
 
 @click.command("gateway")
-@click.option(
-    "--requests",
-    type=click.IntRange(min=1),
-    default=200,
-    show_default=True,
-    help="In each round, of each kind.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How often all of it is measured, by turns.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of prompts and answers.")
+@turn_options("requests", 200, "prompts and answers")
 @json_option
 def gateway(requests: int, rounds: int, seed: int, as_json: bool) -> int:
     """Send the same requests through the gateway and straight to a scripted endpoint.

@@ -8,26 +8,13 @@ import click
 
 from scheduler.cli.bench.ending import ended_by_sigterm
 from scheduler.cli.bench.showing import say_progress, show_figures
+from scheduler.cli.bench.turn_options import turn_options
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import json_option
 
 
 @click.command("relay")
-@click.option(
-    "--messages",
-    type=click.IntRange(min=1),
-    default=500,
-    show_default=True,
-    help="In each round, of each kind.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How often all of it is measured, by turns.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the messages' texts.")
+@turn_options("messages", 500, "the messages' texts")
 @json_option
 def relay(messages: int, rounds: int, seed: int, as_json: bool) -> int:
     """Send an agent's messages to the relay over a WebSocket.

@@ -8,27 +8,16 @@ import click
 
 from scheduler.cli.bench.ending import ended_by_sigterm
 from scheduler.cli.bench.showing import say_progress, show_figures
+from scheduler.cli.bench.turn_options import turn_options
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import json_option
 from scheduler.manifest.roots import find_manifests
 
 
 @click.command("report")
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=50),
-    default=10000,
-    show_default=True,
-    help="Of the sweep that is reported.",
+@turn_options(
+    "attempts", 10_000, "the attempts' ends", least=50, what="Of the sweep that is reported"
 )
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How often all of it is measured, by turns.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the attempts' ends.")
 @json_option
 def report(attempts: int, rounds: int, seed: int, as_json: bool) -> int:
     """Score a sweep of simulated results and write its page.

@@ -6,27 +6,14 @@ import click
 
 from scheduler.cli.bench.ending import ended_by_sigterm
 from scheduler.cli.bench.showing import say_progress, show_figures
+from scheduler.cli.bench.turn_options import turn_options
 from scheduler.cli.exits import Exit
 from scheduler.cli.options import json_option
 from scheduler.settings import read_settings
 
 
 @click.command("store")
-@click.option(
-    "--objects",
-    type=click.IntRange(min=1),
-    default=200,
-    show_default=True,
-    help="In each round, of each kind.",
-)
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="How often all of it is measured, by turns.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of keys and contents.")
+@turn_options("objects", 200, "keys and contents")
 @json_option
 def store(objects: int, rounds: int, seed: int, as_json: bool) -> int:
     """Put, create, get and list objects of 4 KiB in a file store and on S3.

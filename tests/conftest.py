@@ -7,8 +7,9 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("fast", max_examples=30)
-settings.register_profile("long", max_examples=300)
+# No deadline for an example: a machine that is busy for a moment is no fault of what is tested.
+settings.register_profile("fast", max_examples=30, deadline=None)
+settings.register_profile("long", max_examples=300, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 NO_SKIPS = "APIARY_NO_SKIPS"

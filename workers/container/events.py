@@ -2,15 +2,17 @@
 
 One thread reads the stream for the whole node, so that nobody waits on a container in a
 thread. Deaths cannot be missed: a container is watched from before it is started, a broken
-stream is opened again from the last event's time on, and after each opening, and every
+stream is opened again from before the last event's time on, and after each opening, and every
 half minute, the watched containers are compared with the engine's own list (the engine
-remembers only the last 256 events, and drops events for a reader that is slow).
+remembers only the last 256 events, and drops events for a reader that is slow). Events come
+about in the order of their times, and not exactly: what came once is known by what it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +23,10 @@ from workers.container.interface import ContainerError
 
 _KINDS = ("kill", "die", "oom", "destroy", "exec_die")
 _RECONCILE_S = 30.0
+_OVERLAP_NS = 10**9
+"""How much later than its time an event may come: from so far back a stream is opened again."""
+_REMEMBERED = 1024
+"""Events by which one that comes again is known; the engine itself remembers 256."""
 _BACKOFF_S = (0.1, 0.5, 2.0)
 _CALL_S = 20.0
 _CLOSE_S = 10.0
@@ -127,17 +133,19 @@ class EventStream:
         """The thread: reads, and opens again what broke."""
         since = datetime.now(UTC).timestamp()
         last_ns = int(since * 1e9)
+        seen: deque[tuple[object, ...]] = deque(maxlen=_REMEMBERED)
         failures = 0
         while not self._stop.is_set():
             try:
-                stamp = f"{last_ns // 10**9}.{last_ns % 10**9:09d}"
+                from_ns = last_ns - _OVERLAP_NS if seen else last_ns
+                stamp = f"{from_ns // 10**9}.{from_ns % 10**9:09d}"
                 with self._api.events(stamp, self._label, _KINDS) as source:
                     failures = 0
                     self._enter(source)
                     for event in source:
-                        # ``since`` is inclusive: the last event comes once more.
-                        if event.get("timeNano", 0) > last_ns:
-                            last_ns = event["timeNano"]
+                        if (identity := _identity(event)) not in seen:
+                            seen.append(identity)
+                            last_ns = max(last_ns, event["timeNano"])
                             self._loop.call_soon_threadsafe(self._take, event)
             except ContainerError as error:
                 self._last_error = error
@@ -228,3 +236,9 @@ class EventStream:
             watch.removed.set()
             return
         watch.end(int(told["State"]["ExitCode"]))
+
+
+def _identity(event: dict[str, Any]) -> tuple[object, ...]:
+    """What tells an event from every other."""
+    actor = event["Actor"]
+    return event["timeNano"], event["Action"], actor["ID"], actor["Attributes"].get("execID")

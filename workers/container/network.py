@@ -67,6 +67,9 @@ RULES_V6 = (
     Rule("ip6tables", "FORWARD", ("-i", BRIDGE, "-j", "DROP")),
 )
 
+SURE_S = 1.0
+"""How long rules and bridge are taken for what they were when they were looked at."""
+
 
 class PublicNetwork:
     """The bridge, as one engine sees it. All methods block: call them in a thread.
@@ -79,6 +82,7 @@ class PublicNetwork:
         self._api = api
         self._directory = directory
         self._used: int | None = None
+        self._sure_until = 0.0
 
     @property
     def used(self) -> bool:
@@ -88,10 +92,18 @@ class PublicNetwork:
     def ensure(self, deadline: Deadline) -> None:
         """Makes sure of rules and bridge; to be called before each start of a container.
 
+        What was seen a moment ago holds for the starts that come with it: to look takes a dozen
+        programs one after another. A rule that somebody takes away is set again for all
+        containers, those that run too, so it is the next look that counts and not the start.
+
         Raises:
             ContainerError: it could not; then no container may be started on it.
         """
+        if time.monotonic() < self._sure_until:
+            return
         with self._changing(deadline):
+            if time.monotonic() < self._sure_until:
+                return  # Another thread was here first.
             if self._used is None:
                 self._used = self._open_use_lock(deadline)
             network = _find(self._api, deadline)
@@ -101,6 +113,7 @@ class PublicNetwork:
                 _set(rule, deadline)
             if network is None:
                 self._api.create_network(_body(), deadline.left_s())
+            self._sure_until = time.monotonic() + SURE_S
 
     def close(self, deadline: Deadline) -> bool:
         """Gives up the use, and removes bridge and rules if nobody else uses them.
@@ -111,6 +124,7 @@ class PublicNetwork:
             Whether our bridge is gone.
         """
         with self._changing(deadline):
+            self._sure_until = 0.0
             used, self._used = self._used, None
             if used is None:
                 used = self._open_use_lock(deadline)

@@ -123,7 +123,24 @@ def test_a_container_destroyed_without_a_death_is_lost() -> None:
     asyncio.run(scenario())
 
 
-def test_a_broken_stream_is_opened_again_from_the_last_event_on() -> None:
+def test_an_event_that_comes_after_a_later_one_is_not_lost() -> None:
+    async def scenario() -> None:
+        api = FakeApi()
+        api.containers |= {"a": {"Status": "running"}, "b": {"Status": "running"}}
+        async with stream(api) as events:
+            a, b = events.watch("a"), events.watch("b")
+            command = a.execution("x")
+            source = api.sources.get()
+            source.events.put(event("b", "die", FAR + 9, exitCode="4"))
+            source.events.put(event("a", "exec_die", FAR + 8, exitCode="5", execID="x"))
+            source.events.put(event("a", "die", FAR + 7, exitCode="6"))
+            async with asyncio.timeout(TIMEOUT_S):
+                assert [await each for each in (b.ended, command, a.ended)] == [4, 5, 6]
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_stream_is_opened_again_from_before_the_last_event_on() -> None:
     async def scenario() -> None:
         api = FakeApi()
         async with stream(api) as events:
@@ -133,8 +150,8 @@ def test_a_broken_stream_is_opened_again_from_the_last_event_on() -> None:
             first.events.put(event("a", "oom", FAR + 5))
             first.close()
             second = await asyncio.to_thread(api.sources.get, timeout=TIMEOUT_S)
-            assert api.since[1] == "10000000000.000000005"
-            second.events.put(event("a", "oom", FAR + 5))  # once more, since is inclusive
+            assert api.since[1] == "9999999999.000000005"
+            second.events.put(event("a", "oom", FAR + 5))  # once more
             second.events.put(event("a", "die", FAR + 6, exitCode="3"))
             assert await asyncio.wait_for(watch.ended, TIMEOUT_S) == 3
             assert watch.oom_events == 1

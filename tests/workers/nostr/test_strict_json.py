@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+
 import pytest
 
 from workers.nostr.errors import JsonError
@@ -34,3 +37,28 @@ def test_the_compact_form() -> None:
     assert dump(["é", 1, {"a": None}]) == '["é",1,{"a":null}]'
     with pytest.raises(ValueError, match="Out of range"):
         dump(float("nan"))
+
+
+def test_no_finalizer_is_run_at_the_bottom_of_the_stack() -> None:
+    def has_room(frames: int) -> bool:
+        return frames == 0 or has_room(frames - 1)
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.own = self
+
+        def __del__(self) -> None:
+            try:
+                finalized.append(has_room(400))
+            except RecursionError:
+                finalized.append(False)
+
+    finalized: list[bool] = []
+    for depth in range(600, 1100, 5):
+        gc.collect()
+        Cycle()
+        with contextlib.suppress(JsonError):
+            parse("[" * depth + "]" * depth)
+        assert gc.isenabled()
+    gc.collect()
+    assert finalized == [True] * 100

@@ -268,7 +268,9 @@ def _next_data(descriptor: int, offset: int) -> int:
 
     Whoever writes the log can make it a terabyte long with nothing in it.
     """
+    # Asked before: what is written after the search failed must not count as a hole.
+    size = os.fstat(descriptor).st_size
     try:
         return os.lseek(descriptor, offset, os.SEEK_DATA)
     except OSError:  # nothing but a hole follows, or the offset is the end
-        return max(offset, os.fstat(descriptor).st_size)
+        return max(offset, size)

@@ -80,6 +80,29 @@ def test_a_tail_leaps_over_a_hole_of_a_terabyte(tmp_path: Path) -> None:
     assert tail.offset == (1 << 40) + 5
 
 
+def test_a_tail_loses_no_line_that_is_written_while_it_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"one\n")
+    tail = LogTail(path)
+    assert tail.lines() == ["one"]
+    seek = os.lseek
+
+    def seek_and_be_late(descriptor: int, offset: int, how: int) -> int:
+        try:
+            return seek(descriptor, offset, how)
+        except OSError:
+            with path.open("ab") as log:
+                log.write(b"two\n")
+            raise
+
+    monkeypatch.setattr(os, "lseek", seek_and_be_late)
+    found = tail.lines()
+    monkeypatch.undo()
+    assert found + tail.lines() == ["two"]
+
+
 def test_a_tail_gives_whole_lines_once(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     tail = LogTail(path)

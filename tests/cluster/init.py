@@ -17,11 +17,20 @@ UP = "up"
 """The file of the disk that says that everything is mounted."""
 OWN = {"tmp": "/tmp", "docker": "/var/lib/docker"}
 IN_MEMORY = ("/run", "/dev/shm")
+PROGRAMS = {str(Path(__file__).resolve().parents[2]), sys.prefix, sys.base_prefix}
+"""What machines of one kernel share: the checkout, and the Python that runs it."""
 
 
 def main(name: str, disk: Path) -> None:
     """Sets the machine up, and waits for ever."""
     os.chdir("/")
+    hidden = (*OWN.values(), *IN_MEMORY)
+    # A checkout may lie where the machine has folders of its own.
+    kept = {
+        folder: os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        for folder in sorted(PROGRAMS)
+        if any(Path(folder).is_relative_to(place) for place in hidden)
+    }
     socket.sethostname(name)
     _mount("-t", "proc", "proc", "/proc")
     for folder, place in OWN.items():
@@ -32,6 +41,10 @@ def main(name: str, disk: Path) -> None:
         _mount("-t", "tmpfs", "tmpfs", place)
     # Last: the disk itself lies below the /tmp of whoever starts the machine.
     _mount("--bind", str(disk / "tmp"), OWN["tmp"])
+    for folder, descriptor in kept.items():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        _mount("--bind", f"/proc/{os.getpid()}/fd/{descriptor}", folder)
+        os.close(descriptor)
     Path(OWN["tmp"], UP).touch()
     while True:
         try:

@@ -24,13 +24,6 @@ PROGRAMS = {str(Path(__file__).resolve().parents[2]), sys.prefix, sys.base_prefi
 def main(name: str, disk: Path) -> None:
     """Sets the machine up, and waits for ever."""
     os.chdir("/")
-    hidden = (*OWN.values(), *IN_MEMORY)
-    # A checkout may lie where the machine has folders of its own.
-    kept = {
-        folder: os.open(folder, os.O_PATH | os.O_DIRECTORY)
-        for folder in sorted(PROGRAMS)
-        if any(Path(folder).is_relative_to(place) for place in hidden)
-    }
     socket.sethostname(name)
     _mount("-t", "proc", "proc", "/proc")
     for folder, place in OWN.items():
@@ -39,12 +32,14 @@ def main(name: str, disk: Path) -> None:
             _mount("--bind", str(disk / folder), place)
     for place in IN_MEMORY:
         _mount("-t", "tmpfs", "tmpfs", place)
+    # A checkout may lie where the machine has a folder of its own.
+    for folder in sorted(PROGRAMS):
+        if Path(folder).is_relative_to(OWN["tmp"]):
+            place = disk / "tmp" / Path(folder).relative_to(OWN["tmp"])
+            place.mkdir(parents=True, exist_ok=True)
+            _mount("--bind", folder, str(place))
     # Last: the disk itself lies below the /tmp of whoever starts the machine.
-    _mount("--bind", str(disk / "tmp"), OWN["tmp"])
-    for folder, descriptor in kept.items():
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        _mount("--bind", f"/proc/{os.getpid()}/fd/{descriptor}", folder)
-        os.close(descriptor)
+    _mount("--rbind", str(disk / "tmp"), OWN["tmp"])
     Path(OWN["tmp"], UP).touch()
     while True:
         try:

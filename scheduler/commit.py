@@ -25,7 +25,7 @@ from scheduler.retry import DeadRetry, Revival, Spent, fresh_from, revival_prefi
 from scheduler.store_calls import STORE_TIMEOUT_S, THREADS, StoreCalls
 from workers.contract.base import FormatError
 from workers.contract.outcome import Cause, Verdict
-from workers.contract.result import TryRecord, result_key, try_prefix
+from workers.contract.result import TryRecord, is_try_record, record_at, result_key, try_prefix
 from workers.contract.spec import Epoch
 from workers.storage.interface import MissingKeyError, Store, StoreError
 
@@ -236,13 +236,9 @@ class Ledger:
 
     def _read(self, key: str) -> TryRecord:
         try:
-            record = TryRecord.from_json(self._store.get(key), key)
+            return record_at(key, self._store.get(key))
         except FormatError as error:
             raise StoreError(f"read {key}: it is not the record of a try: {error}") from error
-        if record.attempt not in key.split("/"):
-            # Else the other attempt would count as committed, and this one be waited for in vain.
-            raise StoreError(f"read {key}: it is the record of attempt {record.attempt}")
-        return record
 
     def _tries_of(self, attempts: Iterable[str]) -> Tries:
         def listed(attempt: str) -> list[str]:
@@ -279,7 +275,7 @@ class Ledger:
         return self._records(key for key in keys if attempts.intersection(key.split("/")[4:5]))
 
     def _records(self, keys: Iterable[str]) -> Tries:
-        wanted = [key for key in keys if key.endswith("/try.json") and key.count("/") == 6]
+        wanted = [key for key in keys if is_try_record(key)]
         tries: Tries = {}
         for record in self._read_all(wanted):
             tries.setdefault(record.attempt, []).append(record)

@@ -19,6 +19,14 @@
 from __future__ import annotations
 
 
+def error_text(error: BaseException | None) -> str:
+    """An error's kind and words, for a journal; empty: there was none."""
+    if error is None:
+        return ""
+    name = type(error).__name__
+    return f"{name}: {error}" if str(error) else name
+
+
 class DriverError(Exception):
     """Root of the driver's own errors."""
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from scheduler.errors import error_text
 from scheduler.view import NodeView, SweepEnd, SweepView
 from workers.contract.journal import DRIVER
 from workers.contract.outcome import Verdict
@@ -33,8 +34,7 @@ async def open_journal(
         try:
             yield told
         except BaseException as error:
-            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            journal.tell("driver_failed", text[:DETAIL_MAX], level="error")
+            journal.tell("driver_failed", error_text(error)[:DETAIL_MAX], level="error")
             raise
         if not told.is_over:
             journal.tell("driver_ended", "nothing was to be done")

@@ -16,6 +16,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Protocol, Self
 
+from scheduler.errors import error_text
 from scheduler.live_document import Made, Named, Shown, example_of, make_document, same
 from scheduler.live_format import (
     DETAIL_MAX,
@@ -183,7 +184,7 @@ class LiveView:
         if self._is_obsolete or gave_way:
             return  # What is there is a newer driver's, or will be.
         state: LiveState = "failed" if self.end is None else self.end.state
-        reason = self.end.reason if self.end is not None else _described(error)
+        reason = self.end.reason if self.end is not None else error_text(error)
         await self._publish(state, reason[:DETAIL_MAX])
         await self._asked(self._tidy)
 
@@ -237,13 +238,6 @@ class LiveView:
         for prefix in (live_trial_prefix(self._sweep), watched_prefix(self._sweep)):
             for key in list(islice(store.keys(prefix), TIDIED_AT_MOST)):
                 store.delete(key)
-
-
-def _described(error: BaseException | None) -> str:
-    if error is None:
-        return ""
-    name = type(error).__name__
-    return f"{name}: {error}" if str(error) else name
 
 
 def first_view(sweep: str, queue: WorkQueue) -> SweepView:

@@ -18,7 +18,7 @@ from scheduler.lending import Earlier, Lender, counted
 from scheduler.store_calls import StoreCalls
 from workers.contract.base import FormatError, Strict
 from workers.contract.budget import Spending
-from workers.contract.result import TryRecord
+from workers.contract.result import is_try_record, record_at
 from workers.storage.interface import Store, StoreError
 
 NOTE_EVERY_S = 5.0
@@ -47,11 +47,7 @@ async def earlier_spending(calls: StoreCalls, sweep: str) -> Earlier:
 
 
 def _earlier(store: Store, sweep: str) -> Earlier:
-    keys = [
-        key
-        for key in store.keys(f"sweeps/{sweep}/tries/")
-        if key.endswith("/try.json") and key.count("/") == 6
-    ]
+    keys = [key for key in store.keys(f"sweeps/{sweep}/tries/") if is_try_record(key)]
     with ThreadPoolExecutor(READERS, thread_name_prefix="spending") as pool:
         recorded = sum(pool.map(functools.partial(_spent_by, store), keys), Spending())
     note = _latest_note(store, sweep)
@@ -144,7 +140,7 @@ def _prefix(sweep: str) -> str:
 
 def _spent_by(store: Store, key: str) -> Spending:
     try:
-        return counted(TryRecord.from_json(store.get(key), key))
+        return counted(record_at(key, store.get(key)))
     except FormatError as error:
         raise StoreError(f"read {key}: it is not the record of a try: {error}") from error
 

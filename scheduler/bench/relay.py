@@ -24,12 +24,11 @@ from scheduler.bench.turns import Turns, figures, micros_of
 from workers.nostr.attestation import attest
 from workers.nostr.event import Event
 from workers.nostr.keys import Keypair
-from workers.relay import EmbeddedRelay
+from workers.relay import EmbeddedRelay, kinds
 
 HOST = "localhost:3600"
 ANSWERS = 2
 """To a message: it comes back to its author, who is subscribed, and the consent."""
-AUTH, MESSAGE, CREATE, JOIN = 22242, 9, 9007, 9000
 CHANNEL = "5b0c3c1e-3f57-4b5e-9f0b-0d1f2a3b4c5d"
 
 Say = Callable[[str], None]
@@ -77,7 +76,8 @@ def _events(author: Keypair, count: int, draws: random.Random) -> list[Event]:
     tags = [["h", CHANNEL], ["p", author.pubkey]]
     now = int(time.time())
     return [
-        Event.sign(author, MESSAGE, tags, draws.randbytes(100).hex(), now) for _ in range(count)
+        Event.sign(author, kinds.MESSAGE, tags, draws.randbytes(100).hex(), now)
+        for _ in range(count)
     ]
 
 
@@ -138,10 +138,12 @@ async def _relay(
         async with session.ws_connect(url, headers={"Host": HOST}) as link:
             _, challenge = await link.receive_json()
             tags = [["relay", f"ws://{HOST}"], ["challenge", challenge], proof]
-            await _agreed(link, "AUTH", Event.sign(agent, AUTH, tags, "", int(time.time())))
+            await _agreed(link, "AUTH", Event.sign(agent, kinds.AUTH, tags, "", int(time.time())))
             channel = [["h", CHANNEL], ["name", "bench"], ["visibility", "private"]]
-            await _agreed(link, "EVENT", Event.sign(agent, CREATE, channel, "", int(time.time())))
-            await link.send_json(["REQ", "s", {"kinds": [MESSAGE], "#h": [CHANNEL]}])
+            await _agreed(
+                link, "EVENT", Event.sign(agent, kinds.CREATE_GROUP, channel, "", int(time.time()))
+            )
+            await link.send_json(["REQ", "s", {"kinds": [kinds.MESSAGE], "#h": [CHANNEL]}])
             await _told(link, "EOSE")
             yield link
     finally:

@@ -22,7 +22,7 @@ from scheduler.bench.processes import BenchError
 from scheduler.bench.servers import BucketServer
 from scheduler.bench.simulated import Records, lay_results
 from scheduler.bench.simulated_sweep import Measured, Task
-from scheduler.bench.surroundings import bench_environment
+from scheduler.bench.surroundings import bench_environment, bucket_credentials
 from scheduler.plan import Plan
 from scheduler.settings import Settings
 
@@ -182,12 +182,7 @@ class SchedulerBench:
 
     @contextmanager
     def _bucket(self) -> Iterator[BucketServer]:
-        own = {
-            "AWS_ACCESS_KEY_ID": "bench",
-            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(16),
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-        self._environment.update(own)
+        self._environment.update(bucket_credentials())
         server = BucketServer(self._folder / "bucket", self._environment, secrets.token_hex(8))
         server.up()
         try:

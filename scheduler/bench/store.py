@@ -19,7 +19,7 @@ from scheduler.bench.figure import Figure
 from scheduler.bench.processes import BenchError
 from scheduler.bench.servers import BucketServer
 from scheduler.bench.store_turns import Task
-from scheduler.bench.surroundings import bench_environment
+from scheduler.bench.surroundings import bench_environment, bucket_credentials
 from scheduler.settings import Settings
 
 WITHIN_S = 1800.0
@@ -39,12 +39,7 @@ def measure_store(settings: Settings, task: Task, say: Say) -> list[Figure]:
         BenchError: a server or the process failed.
     """
     folder = Path(tempfile.mkdtemp(prefix="apiary-bench-"))
-    environment = {
-        **bench_environment(folder, settings),
-        "AWS_ACCESS_KEY_ID": "bench",
-        "AWS_SECRET_ACCESS_KEY": secrets.token_hex(16),
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
+    environment = {**bench_environment(folder, settings), **bucket_credentials()}
     server = BucketServer(folder / "bucket", environment, secrets.token_hex(8))
     try:
         say("files")

@@ -22,7 +22,7 @@ from scheduler.bench.command import Command
 from scheduler.bench.count import PREFIX, Left, Tally, read_tally
 from scheduler.bench.processes import BenchError, Found, end_all, marked, send
 from scheduler.bench.servers import BucketServer, RayNodes
-from scheduler.bench.surroundings import base_image, bench_environment
+from scheduler.bench.surroundings import base_image, bench_environment, bucket_credentials
 from scheduler.settings import Settings
 from workers.container.api import DockerApi, Kind, MissingError
 from workers.container.interface import ContainerError
@@ -46,7 +46,6 @@ LIMITS: Mapping[str, Any] = {
 DOCKER_S = 60.0
 SHARED = f"apiary-{os.geteuid()}"
 """The folder of this user's locks, which stays."""
-_SECRET = "no-secret-of-anybody"  # noqa: S105 - the server asks for none
 
 
 class World:
@@ -69,9 +68,7 @@ class World:
         self.api = DockerApi()
         self._environment = {
             **bench_environment(folder, settings),
-            "AWS_ACCESS_KEY_ID": "bench",
-            "AWS_SECRET_ACCESS_KEY": _SECRET,
-            "AWS_EC2_METADATA_DISABLED": "true",
+            **bucket_credentials(),
         }
         # A command looks for the verifier kit above its sweep file, and in its working directory.
         (folder / "home" / "manifests").symlink_to(self._manifests)

@@ -16,7 +16,7 @@ from scheduler.lock import LockError, read_locks
 from scheduler.plan import Plan
 from scheduler.report.names import counted
 from workers.contract.base import FormatError
-from workers.contract.result import TryRecord
+from workers.contract.result import TryRecord, is_try_record
 from workers.storage import Store
 from workers.storage.interface import MissingKeyError
 
@@ -90,7 +90,7 @@ def _try_keys(store: Store, sweep: str, cells: Container[str]) -> Iterator[str]:
     attempts = {attempt for each in planned for attempt in each.ids(sweep)}
     if attempts:
         for key in store.keys(f"sweeps/{sweep}/tries/"):
-            if key.endswith("/try.json") and key.count("/") == 6 and key.split("/")[4] in attempts:
+            if is_try_record(key) and key.split("/")[4] in attempts:
                 yield key
 
 

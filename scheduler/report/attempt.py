@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workers.contract.evidence import Evidence
-from workers.contract.result import TryRecord, result_key, try_prefix
+from workers.contract.result import TryRecord, is_try, result_key, try_prefix
 from workers.contract.spec import Epoch
 from workers.storage.interface import MissingKeyError, Store
 
@@ -83,11 +82,6 @@ def read_evidence(store: Store, found: AttemptFiles, try_: str) -> Evidence | No
         return Evidence.from_json(store.get(key), key)
     except MissingKeyError:
         return None
-
-
-def is_try(name: str) -> bool:
-    """Whether a folder's name is that of a try."""
-    return re.fullmatch(r"[0-9]{1,18}-[0-9]{1,18}", name) is not None
 
 
 def _record(store: Store, key: str) -> TryRecord | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 
@@ -12,14 +12,11 @@ from scheduler.lock import Lock, read_locks, superseded
 from scheduler.lock_format import LockedCell
 from scheduler.report.results import AttemptResults, CellResults, SweepResults
 from scheduler.retry import Revival, fresh_from, revival_prefix
-from workers.contract.base import FormatError
-from workers.contract.result import TryRecord
+from workers.contract.result import TryRecord, is_try_record, record_at
 from workers.contract.spec import Epoch
 from workers.storage.interface import Store
 
-# Below a try's folder lie files with names that tasks and agents chose: only these are records.
 _RESULT = re.compile(r"sweeps/[^/]+/attempts/[^/]+/[^/]+/result\.json")
-_TRY = re.compile(r"sweeps/[^/]+/tries/[^/]+/[^/]+/[0-9]+-[0-9]+/try\.json")
 
 READERS = 16
 """Reads at once: an object store answers each in tens of milliseconds."""
@@ -52,10 +49,12 @@ def collect_under(store: Store, lock: Lock, old: Sequence[LockedCell] = ()) -> S
     sweep = lock.sweep
     results = {
         record.attempt: record
-        for record in _records(store, _matching(store, f"sweeps/{sweep}/attempts/", _RESULT))
+        for record in _records(
+            store, _matching(store, f"sweeps/{sweep}/attempts/", _RESULT.fullmatch)
+        )
     }
     tries: defaultdict[str, list[TryRecord]] = defaultdict(list)
-    for record in _records(store, _matching(store, f"sweeps/{sweep}/tries/", _TRY)):
+    for record in _records(store, _matching(store, f"sweeps/{sweep}/tries/", is_try_record)):
         tries[record.attempt].append(record)
     revivals = [Revival.from_json(store.get(key), key) for key in store.keys(revival_prefix(sweep))]
     return arrange(lock, results, tries, fresh_from(revivals), old)
@@ -119,16 +118,10 @@ def _in_order(result: TryRecord | None, tries: Iterable[TryRecord]) -> tuple[Try
     return tuple(sorted(known.values(), key=lambda record: Epoch.parse(record.try_)))
 
 
-def _matching(store: Store, prefix: str, place: re.Pattern[str]) -> list[str]:
-    return [key for key in store.keys(prefix) if place.fullmatch(key)]
+def _matching(store: Store, prefix: str, is_meant: Callable[[str], object]) -> list[str]:
+    return [key for key in store.keys(prefix) if is_meant(key)]
 
 
 def _records(store: Store, keys: Sequence[str]) -> list[TryRecord]:
-    def read(key: str) -> TryRecord:
-        record = TryRecord.from_json(store.get(key), key)
-        if record.attempt != key.split("/")[4]:
-            raise FormatError(f"{key}: this is the record of attempt {record.attempt}")
-        return record
-
     with ThreadPoolExecutor(READERS, thread_name_prefix="collect") as pool:
-        return list(pool.map(read, keys))
+        return list(pool.map(lambda key: record_at(key, store.get(key)), keys))

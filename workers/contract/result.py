@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field
 
-from workers.contract.base import Strict
+from workers.contract.base import FormatError, Strict
 from workers.contract.budget import Spending
 from workers.contract.outcome import Blame, Cause, Phase, ProviderFailure, Verdict
 from workers.contract.relay import RelayUse
@@ -167,6 +168,36 @@ def attempt_prefix(sweep: str, attempt: str) -> str:
 def result_key(sweep: str, attempt: str) -> str:
     """The key of an attempt's commit: created once, never replaced."""
     return f"{attempt_prefix(sweep, attempt)}/result.json"
+
+
+_TRY = re.compile(r"[0-9]{1,18}-[0-9]{1,18}")
+_TRY_RECORD = re.compile(rf"sweeps/[^/]+/tries/[^/]+/[^/]+/{_TRY.pattern}/try\.json")
+
+
+def is_try(name: str) -> bool:
+    """Whether a folder's name is that of a try."""
+    return _TRY.fullmatch(name) is not None
+
+
+def is_try_record(key: str) -> bool:
+    """Whether the record of a try lies at a key.
+
+    Below it lie files with names that tasks and agents chose, and one may be the record's.
+    """
+    return _TRY_RECORD.fullmatch(key) is not None
+
+
+def record_at(key: str, data: bytes) -> TryRecord:
+    """The record of a try, or the commit of an attempt, as it lies at its key.
+
+    Raises:
+        FormatError: it is none, or another attempt's.
+    """
+    record = TryRecord.from_json(data, key)
+    if record.attempt != key.split("/")[4]:
+        # Else the other attempt would count as committed, and this one be waited for in vain.
+        raise FormatError(f"{key}: it is the record of attempt {record.attempt}")
+    return record
 
 
 def try_prefix(sweep: str, attempt: str, try_: str) -> str:

@@ -9,12 +9,20 @@ import functools
 import socket
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+_PORTS = {"ws": 80, "wss": 443}
 AT_ONCE = 8
 """Connections of one client."""
+
+
+def port_of(url: str) -> int:
+    """The port of a relay's canonical address, where it names none too."""
+    parts = urlsplit(url)
+    return parts.port or _PORTS[parts.scheme]
 
 
 @functools.lru_cache(maxsize=1)

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from workers.nostr.event import Event
 from workers.relay.client import RelayClient
 from workers.relay.core import Observe, ignore
+from workers.relay.dialling import port_of
 from workers.relay.errors import RelayError, RelayUnreachableError
 from workers.relay.feed import Feed
 from workers.relay.forwarder import Forwarder
 from workers.relay.interface import Holder
 
-_PORTS = {"ws": 80, "wss": 443}
 _OWN_NAMES = ("localhost", "127.0.0.1")
 CLIENT_S = 60.0
 """Of each request, so that a quota of a minute can be waited for."""
@@ -49,12 +49,11 @@ class ExternalRelay:
             observe: hears of every event of the trial's channel.
         """
         self.url = url.rstrip("/")
-        parts = urlsplit(self.url)
-        self._host = parts.hostname or ""
+        self._host = urlsplit(self.url).hostname or ""
         self._lost_s = lost_s
         self._observe = observe
         self._gateway = gateway
-        self.port = parts.port or _PORTS[parts.scheme]
+        self.port = port_of(self.url)
         self._forwarder = Forwarder(*(gateway or (self._host, self.port)))
         self._feed: Feed | None = None
         self._watching: asyncio.Task[None] | None = None

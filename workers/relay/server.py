@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -17,6 +16,7 @@ from workers.relay.authentication import normalise_host
 from workers.relay.bridge import Bridge, BridgeRequest
 from workers.relay.client import RelayClient
 from workers.relay.core import Observe, RelayCore, ignore
+from workers.relay.dialling import port_of
 from workers.relay.door import Door
 from workers.relay.information import relay_information
 from workers.relay.interface import Holder
@@ -82,7 +82,7 @@ class EmbeddedRelay:
     @property
     def port(self) -> int:
         """Of that address."""
-        return urlsplit(self.url).port or (443 if self._core.state.secure else 80)
+        return port_of(self.url)
 
     @property
     def trouble(self) -> str:

@@ -9,7 +9,6 @@ as the reference agent's supervisor does it; then nothing is left of the first p
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
 import shutil
@@ -23,6 +22,7 @@ from workers.contract.outcome import Cause
 from workers.storage.interface import Store, StoreError
 from workers.trial.buzz_environment import BIN, PROMPTS
 from workers.trial.errors import PhaseError, cause_of_store
+from workers.trial.files import publish
 from workers.trial.handoff import AGENTS_VARIABLE
 
 FROZEN = "frozen"
@@ -171,7 +171,7 @@ def fetch_programs(store: Store, stack: BuzzStack, cache: Path) -> Path:
         for name in PROGRAMS:
             _write(scratch / name, _program(store, name, stack.digests[name]))
         scratch.chmod(0o755)
-        _publish(scratch, final)
+        publish(scratch, final)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return final
@@ -195,12 +195,3 @@ def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     # Containers run as any user.
     path.chmod(0o755)
-
-
-def _publish(folder: Path, final: Path) -> None:
-    try:
-        folder.rename(final)
-    except OSError:
-        # Another trial of this node was first; both hold the same bytes.
-        if not os.path.isdir(final):
-            raise

@@ -250,6 +250,20 @@ class LogTail:
         return [line.decode("utf-8", "replace") for line in found]
 
 
+def publish(folder: Path, final: Path) -> None:
+    """Renames a folder that was filled beside its final place, so that it is there whole or not.
+
+    Raises:
+        OSError: it cannot be renamed, and nobody else's is there.
+    """
+    try:
+        folder.rename(final)
+    except OSError:
+        # Another trial of this node was first; both hold the same bytes.
+        if not final.is_dir():
+            raise
+
+
 def lines_with(data: bytes, words: Sequence[bytes]) -> list[bytes]:
     """The lines of a text that hold one of some words, in order."""
     begins = set()

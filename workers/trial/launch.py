@@ -20,7 +20,7 @@ from workers.container.interface import (
     ContainerSpec,
     Mount,
 )
-from workers.contract.buzz import EFFORT_DEFAULT
+from workers.contract.buzz import BuzzStack
 from workers.contract.outcome import Cause
 from workers.trial import buzz_environment
 from workers.trial.buzz_environment import environment_of
@@ -130,7 +130,12 @@ def container_spec(
     limit_s = int(_time_limit_s(job))
     by_evidence = job.cell.task.freeze == "evidence"
     sealed = job.sweep.network == "sealed" or environment.network_mode == "none"
-    runtime = (_buzz if job.sweep.agent == "buzz" else _reference)(job, provisioned, limit_s)
+    stack = job.sweep.buzz
+    runtime = (
+        _reference(job, provisioned, limit_s)
+        if stack is None
+        else _buzz(job, stack, provisioned, limit_s)
+    )
     return ContainerSpec(
         image=prepared.image,
         command=runtime.command,
@@ -181,8 +186,7 @@ def _reference(job: Job, provisioned: Provisioned, limit_s: int) -> _Runtime:
     return _Runtime(AGENT_COMMAND, variables, PROMPTS)
 
 
-def _buzz(job: Job, provisioned: Provisioned, limit_s: int) -> _Runtime:
-    stack = job.sweep.buzz
+def _buzz(job: Job, stack: BuzzStack, provisioned: Provisioned, limit_s: int) -> _Runtime:
     agents = [
         (
             agent.id,
@@ -192,7 +196,7 @@ def _buzz(job: Job, provisioned: Provisioned, limit_s: int) -> _Runtime:
                 relay_url=provisioned.relay.url,
                 channel_id=provisioned.channel_id,
                 token=provisioned.gateway.tokens[agent.id],
-                effort_default=EFFORT_DEFAULT if stack is None else stack.effort_default,
+                effort_default=stack.effort_default,
             ),
         )
         for agent in provisioned.agents

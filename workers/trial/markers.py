@@ -33,7 +33,12 @@ _STEERED_ID = re.compile(r"event_id=([0-9a-f]{64})")
 
 def is_ready(line: str, channel_id: str) -> bool:
     """Whether a log line says that its agent has subscribed to a channel."""
-    return f"{_READY}{channel_id}" in _ANSI.sub("", line)
+    return f"{_READY}{channel_id}" in without_colours(line)
+
+
+def without_colours(line: str) -> str:
+    """A log line without the codes that colour it."""
+    return _ANSI.sub("", line)
 
 
 @dataclass
@@ -51,7 +56,7 @@ class TurnLog:
     def read(self, lines: Iterable[str]) -> None:
         """Takes in log lines, colours and all."""
         for line in lines:
-            self._read_line(_ANSI.sub("", line))
+            self._read_line(without_colours(line))
 
     def _read_line(self, line: str) -> None:
         if _START in line:

@@ -7,7 +7,6 @@ built once per node, outside the trial's clock.
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from workers.storage.interface import Store, StoreError
 from workers.trial.buzz_environment import BIN
 from workers.trial.buzz_stack import fetch_programs
 from workers.trial.errors import PhaseError, cause_of_store, deadline, is_disk_full
+from workers.trial.files import publish
 from workers.trial.handoff import Job, Prepared, Tools
 
 
@@ -129,7 +129,7 @@ def fetch_task(store: Store, task: Task, cache: Path) -> Path:
         shutil.copytree(scratch / "kit", scratch / "task" / "tests" / "verifier_kit")
         # Containers run as any user: a folder that only its owner may enter is no use to them.
         scratch.chmod(0o755)
-        _publish(scratch / "task", final)
+        publish(scratch / "task", final)
     except TaskFolderError as error:
         raise PhaseError(Cause.STORE_UNAVAILABLE, f"task {task.name}: {error}") from error
     except OSError as error:
@@ -140,12 +140,3 @@ def fetch_task(store: Store, task: Task, cache: Path) -> Path:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return final
-
-
-def _publish(folder: Path, final: Path) -> None:
-    try:
-        folder.rename(final)
-    except OSError:
-        # Another trial of this node was first; both unpacked the same bytes.
-        if not os.path.isdir(final):
-            raise

@@ -116,4 +116,4 @@ async def last_words(container: Container, death: asyncio.Future[ExitState | Non
     except ContainerError as error:
         return f"before its agents were ready: {error}"
     code = state.exit_code if state else None
-    return f"the container ended with {code} before its agents were ready: {said[-600:]}"
+    return f"the container ended with {code} before its agents were ready: {said[-LAST_BYTES:]}"

@@ -17,12 +17,12 @@ from workers.contract.result import TokenDifference, Tokens
 from workers.gateway import CallResult, LedgerLine
 from workers.trial.files import UnsafeFileError, lines_with, read_guarded
 from workers.trial.handoff import Job, Provisioned
+from workers.trial.markers import without_colours
 
 LOG_BYTES = 64 * 1024 * 1024
 """A longer log is not compared."""
 _COMPLETED = "llm: call completed"
 _SUMMARISED = "llm: summarize completed"
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FIELD = re.compile(r"\b(input_tokens|cached_input_tokens|output_tokens)=(?:Some\((\d+)\)|(\d+))")
 
 
@@ -67,7 +67,7 @@ def read_told(data: bytes) -> _Told:
     """The calls of an agent's standard error."""
     calls, summaries = [], 0
     for raw in lines_with(data, (b"llm: ",)):
-        line = _ANSI.sub("", raw.decode("utf-8", "replace"))
+        line = without_colours(raw.decode("utf-8", "replace"))
         if _SUMMARISED in line:
             summaries += 1
         elif _COMPLETED in line:

@@ -16,7 +16,7 @@ from workers.contract.outcome import Cause
 from workers.contract.result import TryRecord
 from workers.contract.spec import Epoch
 
-SMALL, LARGE = 1000, 3000
+SMALL, LARGE, ROUNDS = 1000, 3000, 3
 
 
 def test_a_simulated_attempt_ends_by_its_seed_as_a_real_one() -> None:
@@ -37,14 +37,15 @@ def test_what_is_promised_of_the_scheduler(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
-    said = ["bench", "scheduler", "--rounds", "1", "--nodes", "50", "--json"]
+    said = ["bench", "scheduler", "--rounds", str(ROUNDS), "--nodes", "50", "--json"]
     assert run_cli([*said, "--small", str(SMALL), "--attempts", str(LARGE)]) == Exit.DONE
     lines = capsys.readouterr().out.splitlines()
     found = {each.name: each for each in (Figure.from_json(line, "figure") for line in lines)}
     for name in (f"throughput, {LARGE:,}", f"driver, {LARGE:,}", f"plan of {LARGE:,}"):
         assert found[name].ratio is not None
     growth, memory = found["driver, growth"], found[f"memory, {LARGE:,}"]
-    assert growth.ratio is not None and growth.ratio <= 1.2
+    # Its neighbours disturb a pair of half a second; a cost that grows shows in every pair.
+    assert growth.ratio_low is not None and growth.ratio_low <= 1.2
     assert memory.ratio is not None and memory.ratio < 1
     with_index, without = found["resume, files"], found["resume, files, no index"]
     assert with_index.value < without.value

@@ -33,9 +33,7 @@ _BEGAN, _ENDED = "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:02.000Z"
 _FILES = (
     "details.json",
     "evidence.json",
-    "logs/agents/solo-1.stderr.log",
     "logs/agents/solo-1.stdout.log",
-    "logs/verifier/output.log",
     "relay-events.jsonl",
     "reward.json",
     "usage.jsonl",

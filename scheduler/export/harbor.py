@@ -13,6 +13,7 @@ from typing import Any
 from scheduler.export.harbor_format import Job, Trial, job_of
 from scheduler.lock import read_locks
 from scheduler.report.collect import collect
+from workers.contract import agent_logs
 from workers.contract.result import TryRecord, try_prefix
 from workers.storage.interface import MissingKeyError, Store
 
@@ -103,15 +104,17 @@ def _write_trial(store: Store, trial: Trial, target: Path) -> tuple[int, int]:
     folder.mkdir()
     written, missing = 0, 0
     for name in record.files:
-        path = folder / place_of(name)
+        place_of(name)  # which refuses a name before it is read
         try:
             data = store.get(f"{try_prefix(record.sweep, record.attempt, record.try_)}/{name}")
         except MissingKeyError:
             missing += 1
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        written += 1
+        for each, content in _unpacked(name, data).items():
+            path = folder / place_of(each)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            written += 1
     for name in ("agent", "verifier", "artifacts"):
         (folder / name).mkdir(exist_ok=True)
     (folder / BUZZ).mkdir(exist_ok=True)
@@ -124,6 +127,13 @@ def _write_trial(store: Store, trial: Trial, target: Path) -> tuple[int, int]:
     _write_json(folder / "config.json", trial.config)
     _write_json(folder / "result.json", trial.result)
     return written, missing
+
+
+def _unpacked(name: str, data: bytes) -> Mapping[str, bytes]:
+    """A file, or those of the archive of agent logs, as if each had been kept for itself."""
+    if name != agent_logs.ARCHIVE:
+        return {name: data}
+    return {agent_logs.FOLDER + log: text for log, text in agent_logs.unpack(data).items()}
 
 
 def place_of(name: str) -> str:

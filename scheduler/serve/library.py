@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -19,6 +20,7 @@ from scheduler.report.sides import Side
 from scheduler.report.summary import Summary
 from scheduler.serve.caching import CachingStore
 from scheduler.serve.standing import Standing, standing_of
+from workers.contract.agent_logs import ARCHIVE, unpack
 from workers.contract.base import FormatError
 from workers.contract.evidence import Evidence
 from workers.contract.result import try_prefix
@@ -173,15 +175,19 @@ class Library:
         )
 
     def file(self, sweep: str, attempt: str, try_: str, name: str) -> bytes:
-        """One file of a try, whole.
+        """One file of a try, whole, or a log out of the archive of them.
 
         Raises:
             MissingPageError: there is none.
+            FormatError: the archive is none.
             StoreError: the store refused.
         """
+        in_archive = name.startswith(f"{ARCHIVE}/")
+        key = ARCHIVE if in_archive else name
         try:
-            return self._store.get(f"{try_prefix(sweep, attempt, try_)}/{name}")
-        except MissingKeyError as error:
+            data = self._store.get(f"{try_prefix(sweep, attempt, try_)}/{key}")
+            return unpack(data)[name.removeprefix(f"{ARCHIVE}/")] if in_archive else data
+        except (MissingKeyError, KeyError) as error:
             raise MissingPageError(f"try {try_} of attempt {attempt} has no {name}") from error
 
     def report(self, sweep: str) -> bytes:
@@ -252,9 +258,21 @@ class Library:
         for name in found.files.get(try_, ()):
             if name.startswith("logs/") or name.endswith("-error.txt"):
                 data = self.file(found.sweep, found.attempt, try_, name)
-                text = data[-LOG_BYTES:].decode("utf-8", "replace")
-                logs.append(LogEnd(name, len(data), text))
+                logs += [_end_of(*log) for log in _logs_in(name, data)]
         return tuple(logs)
+
+
+def _logs_in(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """A log, or those of an archive; what is no archive is shown as it is."""
+    if name == ARCHIVE:
+        with suppress(FormatError):
+            yield from ((f"{ARCHIVE}/{log}", text) for log, text in unpack(data).items())
+            return
+    yield name, data
+
+
+def _end_of(name: str, data: bytes) -> LogEnd:
+    return LogEnd(name, len(data), data[-LOG_BYTES:].decode("utf-8", "replace"))
 
 
 class _Fresh(Generic[T]):

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 
+from workers.contract import agent_logs
 from workers.contract.base import FormatError, sha256_hex
 from workers.contract.evidence import (
     MESSAGE_KINDS,
@@ -286,7 +287,7 @@ def keep_trail(job: Job, provisioned: Provisioned) -> dict[str, int]:
     """
     timeline = timeline_bytes(provisioned.relay.timeline())
     job.folder.write("relay-events.jsonl", timeline, job.secrets)
-    dropped = {}
+    logs, dropped = {}, {}
     for agent in provisioned.agents:
         for suffix in ("stdout.log", "stderr.log", "exit.json"):
             name = f"{agent.id}.{suffix}"
@@ -296,7 +297,14 @@ def keep_trail(job: Job, provisioned: Provisioned) -> dict[str, int]:
                 continue
             except UnsafeFileError as error:
                 kept = Kept(f"[{error}]\n".encode(), 0)
-            job.folder.write(f"logs/agents/{name}", kept.data, job.secrets)
+            if kept.data:
+                logs[name] = job.secrets.strike(kept.data)
             if kept.dropped:
-                dropped[f"logs/agents/{name}"] = kept.dropped
+                dropped[agent_logs.FOLDER + name] = kept.dropped
+    if len(logs) > agent_logs.MOST_FILES:
+        logs = {agent_logs.ARCHIVE: agent_logs.pack(logs)}
+    else:
+        logs = {agent_logs.FOLDER + name: data for name, data in logs.items()}
+    for name, data in logs.items():
+        job.folder.write(name, data, job.secrets)
     return dropped

@@ -121,6 +121,13 @@ class TrialFolder:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(secrets.strike(data))
 
+    def write_log(self, name: str, data: bytes, secrets: Secrets) -> None:
+        """The same of a log; one in which nothing was written is no file, and costs no upload."""
+        if data:
+            self.write(name, data, secrets)
+        else:  # what an earlier run of the verifier said is not said by this one
+            (self.out / name).unlink(missing_ok=True)
+
     def keep(self) -> None:
         """Lets the folder stay when this process has ended."""
         disown(self.root)

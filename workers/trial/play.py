@@ -235,6 +235,6 @@ class Play:
         except UnsafeFileError as error:
             job.folder.write(name, f"[{error}]\n".encode(), job.secrets)
             return
-        job.folder.write(name, kept.data, job.secrets)
+        job.folder.write_log(name, kept.data, job.secrets)
         if kept.dropped:
             self._facts.log_bytes_dropped = {name: kept.dropped}

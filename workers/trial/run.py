@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from workers.container.agent_bundle import AgentBundle
 from workers.container.disk import MIB
 from workers.container.scratch import TRIALS
+from workers.contract.agent_logs import kept_of
 from workers.contract.outcome import Cause, Outcome, Phase, outcome_of
 from workers.contract.result import Digests, TryRecord
 from workers.contract.spec import CellSpec, Lease, Played, SweepSpec, TimeoutMultipliers
@@ -344,7 +345,7 @@ class _Trial:
                 "phase": outcome.phase,
                 "cause": outcome.cause,
                 "detail": struck(outcome.detail),
-                "evidence_refs": outcome.evidence_refs,
+                "evidence_refs": kept_of(outcome.evidence_refs, files),
                 "probe": job.lease.probe,
                 "endpoint": outcome.provider and outcome.provider.endpoint,
                 "provider": outcome.provider,

@@ -97,7 +97,7 @@ async def _run(engine: Engine, verification: Verification) -> Verified | Unverif
         return Unverified(Cause.VERIFIER_TIMEOUT, f"clock verifier.timeout_sec fired: {error}")
     except ContainerError as error:
         return Unverified(Cause.VERIFIER_SETUP, str(error))
-    folder.write("logs/verifier/output.log", output.encode(), verification.secrets)
+    folder.write_log("logs/verifier/output.log", output.encode(), verification.secrets)
     return _word(verification, state, output)
 
 

@@ -174,7 +174,7 @@ def _keep_output(verification: Verification) -> None:
         data = b""
     except UnsafeFileError as error:
         data = f"[{error}]\n".encode()
-    verification.folder.write("logs/verifier/output.log", data, verification.secrets)
+    verification.folder.write_log("logs/verifier/output.log", data, verification.secrets)
 
 
 def _word(verification: Verification, exit_code: int) -> Verified | Unverified:

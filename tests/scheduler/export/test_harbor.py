@@ -17,6 +17,7 @@ from scheduler.lock_format import Lock
 from scheduler.report.collect import collect
 from tests.scheduler.export.judge import MODELS, SCHEMAS
 from tests.scheduler.report.generated import fill, make_lock, write
+from workers.contract.agent_logs import ARCHIVE, pack
 from workers.contract.outcome import Cause
 from workers.contract.result import TryRecord, result_key, try_prefix
 from workers.storage import Store, open_store
@@ -112,6 +113,7 @@ def test_files_go_where_harbor_looks_and_lost_ones_are_counted(
     write(store, lock, lock.tasks[0], lock.conditions[0], 0, 1, Cause.VERIFIER_CRASH)
     key = f"{try_prefix(lock.sweep, next(lock.cells[0].ids(lock.sweep)), '1-1')}"
     record = TryRecord.from_json(store.get(f"{key}/try.json"), key)
+    team = {"lead-1.stdout.log": b"lead", "worker-1.stderr.log": b"\xffworker"}
     names = {
         "logs/agents/solo-1.stderr.log": "agent/buzz/solo-1.stderr.log",
         "buzz/buzz-evidence-error.txt": "agent/buzz/buzz-evidence-error.txt",
@@ -125,11 +127,15 @@ def test_files_go_where_harbor_looks_and_lost_ones_are_counted(
     for name in names:
         if name != "gone.txt":
             store.put(f"{key}/{name}", b"\xff\0" + name.encode())
-    files = dict.fromkeys(names, "0" * 64)
+    store.put(f"{key}/{ARCHIVE}", pack(team))
+    files = dict.fromkeys([*names, ARCHIVE], "0" * 64)
     store.put(f"{key}/try.json", record.model_copy(update={"files": files}).to_json().encode())
     done = export_harbor(store, lock.sweep, tmp_path / "job")
-    assert done == Exported(trials=1, files=7, missing=1)
+    assert done == Exported(trials=1, files=9, missing=1)
     (folder,) = (path for path in (tmp_path / "job").iterdir() if path.is_dir())
+    for log, said in team.items():
+        assert (folder / "agent/buzz" / log).read_bytes() == said
+    assert not (folder / place_of(ARCHIVE)).exists()
     for name, place in names.items():
         assert place_of(name) == place
         if name != "gone.txt":

@@ -15,6 +15,7 @@ from tests.scheduler.cli.builders import write_try
 from tests.scheduler.report.builders import record
 from tests.scheduler.report.stores import START, large_store
 from tests.scheduler.serve.hostile import SCRIPT, hostile_conversation
+from workers.contract.agent_logs import pack
 from workers.contract.outcome import Cause
 from workers.contract.result import try_prefix
 from workers.storage import Store
@@ -37,6 +38,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     large_store(Path(store.url.removeprefix("file://")), 1, started_at=BEFORE)
     prefix = try_prefix(plan.sweep, attempt, "1-1")
     store.put(f"{prefix}/logs/agents/<i>.log", LOG)
+    store.put(f"{prefix}/logs/agents.zip", pack({"lead-1.stdout.log": b"9" * 70_000 + LOG}))
     store.put(f"{prefix}/page.html", SCRIPT.encode())
     return store, plan.sweep, attempt
 
@@ -99,6 +101,25 @@ def test_raw_files_are_text_in_a_sandbox(world: tuple[Store, str, str]) -> None:
         assert headers["Content-Type"] == "text/plain; charset=utf-8"
         assert "sandbox" in headers["Content-Security-Policy"]
         assert text in (SCRIPT, LOG.decode("utf-8", "replace"))
+
+
+def test_the_logs_of_a_team_are_read_out_of_their_archive(
+    world: tuple[Store, str, str], tmp_path: Path
+) -> None:
+    store, sweep, attempt = world
+    page = f"/sweeps/{sweep}/attempts/{attempt}"
+    log = f"{page}/tries/1-1/files/logs/agents.zip/lead-1.stdout.log"
+    (_, shown, _), (status, whole, _), (gone, _, _) = ask(store, page, log, f"{log}.no")
+    assert f'href="{log}"' in shown
+    assert (status, len(whole), gone) == (200, len(LOG) + 70_000, 404)
+    other, plan = large_store(tmp_path, 1)
+    spoiled = plan.attempts[0].attempt
+    other.put(f"{try_prefix(plan.sweep, spoiled, '1-1')}/logs/agents.zip", b"PK no archive")
+    page = f"/sweeps/{plan.sweep}/attempts/{spoiled}"
+    archive = f"{page}/tries/1-1/files/logs/agents.zip"
+    (status, shown, _), (no_member, why, _) = ask(other, page, f"{archive}/lead-1.stdout.log")
+    assert status == 200 and "PK no archive" in shown
+    assert no_member >= 400 and "no archive of logs" in why
 
 
 def test_what_is_not_there_says_so(world: tuple[Store, str, str]) -> None:

@@ -25,6 +25,7 @@ from tests.workers.trial.stage import (
 from tests.workers.trial.test_run import SAY, left_of
 from tests.workers.trial.test_state import DoorlessEngine, task_of
 from workers.container.docker import DockerEngine
+from workers.contract.agent_logs import ARCHIVE, unpack
 from workers.contract.base import sha256_hex
 from workers.contract.buzz import program_key
 from workers.contract.condition import Condition
@@ -164,6 +165,10 @@ def test_a_team_with_endpoints_of_its_own_is_done_when_it_says_so(tmp_path: Path
     assert {author for author, _ in said} == {"user", "lead-1", "worker-1", "worker-2"}
     ledger = [json.loads(line) for line in here.stored(end, "usage.jsonl").splitlines()]
     assert {line["agent"] for line in ledger} == {"lead-1", "worker-1", "worker-2"}
+    logs = unpack(here.stored(end, ARCHIVE))
+    assert {f"{agent}.stdout.log" for agent in ("lead-1", "worker-1", "worker-2")} <= logs.keys()
+    # With the record and the commit.
+    assert len(list(here.store.keys("sweeps/"))) == len(record.files) + 2 <= 12
 
 
 MODES: dict[str, tuple[dict[str, float], dict[str, float], tuple[str, str, str], str]] = {
@@ -321,7 +326,9 @@ def test_a_team_is_over_when_one_of_it_dies(tmp_path: Path) -> None:
     exits = {"worker-1": 137, "worker-2": 7}
     assert record.agent_exits[died[1]] == exits[died[1]]
     assert record.agent_exits.items() <= exits.items()
-    assert b"subscribed" in here.stored(end, "logs/agents/lead-1.stdout.log")
+    logs = unpack(here.stored(end, ARCHIVE))
+    assert b"subscribed" in logs["lead-1.stdout.log"]
+    assert {"lead-1.exit.json", "worker-1.exit.json", "worker-2.exit.json"} & logs.keys()
 
 
 @pytest.mark.parametrize("freeze", ["agent", "all", "restart", "all without a door"])

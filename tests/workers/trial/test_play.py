@@ -102,7 +102,7 @@ def test_a_solution_is_played_and_nothing_else_is_opened(tmp_path: Path) -> None
     )  # fmt: skip
     assert ended.stage.control.phases == [each for each in Phase if each is not Phase.PROVISION]
     assert set(record.files) == {
-        "freeze.json", "logs/agents/oracle.log", "logs/verifier/output.log", "reward.txt"
+        "freeze.json", "logs/agents/oracle.log", "reward.txt"
     }  # fmt: skip
     assert ended.stored("logs/agents/oracle.log") == b"working\n"
     assert json.loads(ended.stored("freeze.json"))["survivors"] == []

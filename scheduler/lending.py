@@ -14,14 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.manifest import SweepBudget
-from workers.contract.budget import Allowance, Spending
+from workers.contract.budget import Allowance, Spending, is_reached
 from workers.contract.report import Progress
 from workers.contract.result import TryRecord
 
 LEAST_SHARE = 0.001
 """Of the budget: less is not divided any further."""
-ROUNDING = 1e-9
-"""Of the budget: so much less counts as all of it."""
 
 
 def counted(record: TryRecord) -> Spending:
@@ -124,7 +122,7 @@ class Lender:
         for name, limit in self._limits.items():
             used = getattr(self._past, name)
             used += sum(getattr(loan.spent, name) for loan in self._loans.values())
-            if used >= limit * (1 - ROUNDING):
+            if is_reached(limit, used):
                 return f"max_{name} {limit:g}, {used:.6g} are spent"
         return None
 

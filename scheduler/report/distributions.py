@@ -29,8 +29,19 @@ def t_quantile(p: float, freedom: float) -> float:
 
 
 def noncentral_t_tail(freedom: float, shift: float, t: float) -> float:
-    """P(T > t) of the noncentral t with a noncentrality of ``shift``."""
-    return 1.0 - float(special.nctdtr(freedom, shift, t))
+    """P(T > t) of the noncentral t with a noncentrality of ``shift``.
+
+    With one degree of freedom by Owen's T function (Owen 1968, section 3): of two tasks,
+    ``nctdtr`` knows nothing where it matters.
+    """
+    if freedom == 1:
+        scaled = shift / math.hypot(1.0, t)
+        return float(special.ndtr(scaled) - 2.0 * special.owens_t(scaled, t))
+    tail = 1.0 - float(special.nctdtr(freedom, shift, t))
+    if math.isnan(tail):
+        # It gives up where the whole distribution lies on one side.
+        return 1.0 if shift > t else 0.0
+    return tail
 
 
 def binomial_tail(passes: int, trials: int, rate: float) -> float:

@@ -106,7 +106,7 @@ def _workflow(summary: Summary) -> Group:
         table.add_column(heading, justify="right")
     for condition in summary.conditions:
         if condition.workflow is not None:
-            mean = condition.workflow.mean_reward
+            mean = condition.workflow.mean_reward if condition.headline else None
             more = (("-" if mean is None else f"{mean:.3f}"),) if rewarded else ()
             table.add_row(condition.condition, *_workflow_row(condition, summary.rule), *more)
     return Group(

@@ -11,6 +11,14 @@ from workers.contract.base import Strict
 Count = Annotated[int, Field(ge=0)]
 Dollars = Annotated[float, Field(ge=0)]
 
+ROUNDING = 1e-9
+"""Of a limit: so much less counts as all of it, since ten times 0.1 is below 1."""
+
+
+def is_reached(limit: float, spent: float) -> bool:
+    """Whether what is spent leaves nothing of a limit."""
+    return spent >= limit * (1.0 - ROUNDING)
+
 
 class Spending(Strict):
     """What budgets count: as reported, or assumed where a provider said nothing."""
@@ -53,7 +61,7 @@ class Allowance(Strict):
     def reached(self, spent: Spending) -> bool:
         """Whether the spending leaves no room in some respect."""
         return any(
-            limit is not None and value >= limit
+            limit is not None and is_reached(limit, value)
             for limit, value in (
                 (self.calls, spent.calls),
                 (self.input_tokens, spent.input_tokens),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from aiohttp import web
 
@@ -13,7 +13,13 @@ from workers.contract.endpoint import Dialect
 from workers.gateway.account import Credentials
 from workers.gateway.desk import Desk, Permit, Seat
 from workers.gateway.errors import UpstreamError
-from workers.gateway.headers import response_headers, retry_of, token_of, upstream_headers
+from workers.gateway.headers import (
+    is_sendable,
+    response_headers,
+    retry_of,
+    token_of,
+    upstream_headers,
+)
 from workers.gateway.ledger import REFUSALS, CallResult, LedgerLine
 from workers.gateway.limits import GatewayLimits
 from workers.gateway.meter import Charge, cost_usd, most, spent, uncached_cost_usd
@@ -39,6 +45,8 @@ from workers.gateway.stream_usage import UsageHider, with_usage
 from workers.gateway.upstream import Answer
 from workers.gateway.usage import UsageReader
 
+FINISH_CHARS = 64
+"""Of the word why the model stopped, as the ledger has it."""
 _NOTHING = Tokens(0, 0, 0)
 _UNBILLED = frozenset({CallResult.RATE_LIMITED, CallResult.PROVIDER_AUTH, CallResult.CLIENT_ERROR})
 """A provider's refusals before any work; what a 5xx has cost is unknown."""
@@ -108,14 +116,23 @@ class Call:
         asked = read_request(dialect, body, seat.model, self._request.path)
         if isinstance(asked, Refusal):
             return asked
-        for owner, meter in seat.meters:
-            if (limit := meter.reached()) is not None:
-                return budget_refusal(owner, limit)
+        if (spent_up := await self._room(seat)) is not None:
+            return spent_up
         assumed = most(seat.access.prices, len(body), asked.max_output_tokens)
         for _, meter in seat.meters:
             meter.hold(self._number, assumed)
         self._asked, self._assumed = asked, assumed
         return seat, asked, body, assumed
+
+    async def _room(self, seat: Seat) -> Refusal | None:
+        """Waits for room in the agent's budgets; a refusal if one of them is spent."""
+        while True:
+            for owner, meter in seat.meters:
+                if (limit := meter.reached()) is not None:
+                    return budget_refusal(owner, limit)
+            if not any(meter.is_full for _, meter in seat.meters):
+                return None
+            await self._desk.next_settled()
 
     async def _read_body(self) -> bytes | Refusal:
         limits = self._desk.limits
@@ -144,7 +161,9 @@ class Call:
         query = self._request.rel_url.raw_query_string
         url = upstream_url(endpoint, asked.dialect, query, asked.model)
         credentials = account.credentials()
-        headers = upstream_headers(self._headers, endpoint, credentials.key, credentials.headers)
+        token = token_of(self._headers) or ""
+        passing = [(name, value) for name, value in self._headers if token not in value]
+        headers = upstream_headers(passing, endpoint, credentials.key, credentials.headers)
         asking = None
         if endpoint.stream_usage and asked.streamed and asked.dialect == "chat":
             asking = with_usage(body)
@@ -155,6 +174,8 @@ class Call:
             async with self._desk.upstream.post(url, headers, asking or body, account) as answer:
                 status = self._status = answer.status
                 permit.answered(status, answer.headers)
+                if answer.is_packed:
+                    return await self._refuse(self._unreadable(status))
                 if (answer.length or 0) > self._desk.limits.response_bytes:
                     return await self._refuse(_too_long(self._desk.limits))
                 hider = UsageHider() if asking is not None and answer.is_stream else None
@@ -169,8 +190,10 @@ class Call:
     ) -> web.StreamResponse:
         """Hands the answer to the agent as it comes, reading its usage beside it."""
         secrets = credentials.secrets
-        reason = scrub(answer.reason or "", secrets) or None
-        response = web.StreamResponse(status=answer.status, reason=reason)
+        reason = scrub(answer.reason or "", secrets)
+        response = web.StreamResponse(
+            status=answer.status, reason=reason if reason and is_sendable(reason) else None
+        )
         for name, value in response_headers(answer.headers, secrets):
             if hider is None or name.lower() != "content-length":
                 response.headers.add(name, value)
@@ -194,7 +217,10 @@ class Call:
             # Noted first: an agent that has its answer may ask again at once.
             self.note()
             rest = scrubber.flush()
-            await response.write_eof(rest if hider is None else hider.feed(rest) + hider.flush())
+            with suppress(ConnectionError):  # The agent may have gone by now.
+                await response.write_eof(
+                    rest if hider is None else hider.feed(rest) + hider.flush()
+                )
         elif self._request.transport is not None:
             # An end that is none must not look like one.
             self._request.transport.close()
@@ -239,9 +265,21 @@ class Call:
         reading = reader.close() if fault is None else reader.so_far()
         self._result = fault or reading.fault or CallResult.OK
         self._tokens = reading.tokens
-        self._finish = (
-            None if reading.finish is None else scrub(reading.finish, credentials.secrets)
-        )
+        if self._result in _UNBILLED and reader.events <= 1 and reading.tokens == Tokens():
+            self._tokens = _NOTHING  # It stands in an answer's place.
+        if reading.finish is not None:
+            # Cut last: of a key that was cut before, the beginning would not be known.
+            self._finish = scrub(reading.finish, credentials.secrets)[:FINISH_CHARS]
+
+    def _unreadable(self, status: int) -> Refusal:
+        """An answer that could hide a key, and whose usage is not to be read, is not passed on."""
+        result = result_of_status(status)
+        if result in _UNBILLED:
+            self._tokens = _NOTHING
+        if result in (CallResult.OK, CallResult.PROVIDER_MALFORMED):
+            status, result = 502, CallResult.PROVIDER_MALFORMED
+        message = "the provider's answer is compressed in a way that was not asked for"
+        return Refusal(status, result, "api_error", message)
 
     async def _refuse(self, refusal: Refusal) -> web.StreamResponse:
         self._result = refusal.result
@@ -269,6 +307,7 @@ class Call:
                 charge = Charge()  # We held it back: no call of the agent's.
             for _, meter in seat.meters:
                 meter.settle(self._number, charge)
+            desk.has_settled()
             if self._counted:
                 counted = charge.as_spending(calls=1)
                 desk.purse.charge(desk.try_, counted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -82,5 +83,15 @@ class Desk:
         self.try_ = try_
         """The trial's name in the purse."""
         self.opened = self.last_activity = time.monotonic()
+        self._settled = asyncio.Event()
         self.requests = 0
         self.refusals = 0
+
+    async def next_settled(self) -> None:
+        """Waits until a call in flight has come to what it comes to."""
+        await self._settled.wait()
+
+    def has_settled(self) -> None:
+        """A call has: who waits for room in a budget looks again."""
+        self._settled.set()
+        self._settled = asyncio.Event()

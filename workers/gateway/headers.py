@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from workers.contract.endpoint import Endpoint
@@ -35,6 +36,7 @@ _NOT_SENT = HOP_BY_HOP | {
     "accept-encoding",
 }
 ANTHROPIC_VERSION = "2023-06-01"
+_UNSENDABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 def token_of(headers: Iterable[tuple[str, str]]) -> str | None:
@@ -101,10 +103,13 @@ def _passing(headers: Iterable[tuple[str, str]], dropped: frozenset[str] | set[s
     return [
         (name, value)
         for name, value in pairs
-        if name.lower() not in dropped | named and _is_sendable(name, value)
+        if name.lower() not in dropped | named and is_sendable(name + value)
     ]
 
 
-def _is_sendable(name: str, value: str) -> bool:
-    """Whether a header can be written again: bytes that were no UTF-8 cannot."""
-    return not any("\ud800" <= char <= "\udfff" for char in name + value)
+def is_sendable(text: str) -> bool:
+    """Whether a text can be written into a head.
+
+    Bytes that were no UTF-8 cannot, nor control characters but the tab (RFC 9110 §5.5).
+    """
+    return _UNSENDABLE.search(text) is None

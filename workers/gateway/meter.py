@@ -1,17 +1,18 @@
 """What an agent may spend: decided before a request is forwarded. Pure.
 
 A limit that is reached refuses the next call. Calls in flight count with the most that they
-may cost, so that several at once cannot pass a limit that one alone would meet. A call of
-unknown usage is charged with that most as well: unknown is never zero. A call that failed by
-the provider's fault is charged with what the provider reported and nothing else, since its
-fault is never the model's; its cost stays unknown in the ledger.
+may cost, so that several at once cannot pass a limit that one alone would meet; where only they
+leave no room, a call waits for them, since most come to far less, and a budget that is not spent
+refuses nothing. A call of unknown usage is charged with that most as well: unknown is never zero.
+A call that failed by the provider's fault is charged with what the provider reported and nothing
+else, since its fault is never the model's; its cost stays unknown in the ledger.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from workers.contract.budget import Spending
+from workers.contract.budget import Spending, is_reached
 from workers.contract.condition import Budget, Prices
 from workers.gateway.ledger import PROVIDER_FAULTS, REFUSALS, CallResult
 from workers.gateway.reading import Tokens
@@ -117,17 +118,24 @@ class Meter:
     """By request number, of the calls in flight."""
 
     def reached(self) -> str | None:
-        """The first limit that is reached, as a person reads it; None: the next call may go."""
-        total = sum(self.held.values(), self.settled)
+        """The first limit that is spent, as a person reads it; None: none."""
+        return self._first_reached(self.settled)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next call must wait for those in flight: they may spend what is left."""
+        return self._first_reached(sum(self.held.values(), self.settled)) is not None
+
+    def _first_reached(self, total: Charge) -> str | None:
         budget = self.budget
-        if budget.max_calls is not None and total.calls >= budget.max_calls:
-            return f"max_calls {budget.max_calls}"
-        if budget.max_input_tokens is not None and total.input_tokens >= budget.max_input_tokens:
-            return f"max_input_tokens {budget.max_input_tokens}"
-        if budget.max_output_tokens is not None and total.output_tokens >= budget.max_output_tokens:
-            return f"max_output_tokens {budget.max_output_tokens}"
-        if budget.max_cost_usd is not None and total.cost_usd >= budget.max_cost_usd:
-            return f"max_cost_usd {budget.max_cost_usd}"
+        for name, limit, value in (
+            ("max_calls", budget.max_calls, total.calls),
+            ("max_input_tokens", budget.max_input_tokens, total.input_tokens),
+            ("max_output_tokens", budget.max_output_tokens, total.output_tokens),
+            ("max_cost_usd", budget.max_cost_usd, total.cost_usd),
+        ):
+            if limit is not None and is_reached(limit, value):
+                return f"{name} {limit}"
         return None
 
     def hold(self, request: int, charge: Charge) -> None:

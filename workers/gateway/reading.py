@@ -52,9 +52,10 @@ def read_body(dialect: Dialect, document: object) -> Reading:
     """Reads the whole body of an answer that was not streamed."""
     if not isinstance(document, Mapping):
         return MALFORMED
-    if (error := _error(document)) is not None:
-        return Reading(fault=fault_of(error))
     read, form = _BODIES[dialect]
+    if (error := _error(document)) is not None:
+        # What it cost all the same is known if the provider says so.
+        return Reading(tokens=read(document, Reading()).tokens, fault=fault_of(error))
     if not isinstance(document.get(form), list):
         return MALFORMED
     return replace(read(document, Reading()), ended=True)
@@ -65,7 +66,9 @@ def read_event(dialect: Dialect, document: object, before: Reading) -> Reading:
     if not isinstance(document, Mapping):
         return replace(before, fault=CallResult.PROVIDER_MALFORMED)
     if (error := _error(document)) is not None:
-        return replace(before, fault=fault_of(error))
+        read, _ = _BODIES[dialect]
+        tokens = read(document, before).tokens if "usage" in document else before.tokens
+        return replace(before, tokens=tokens, fault=fault_of(error))
     match dialect:
         case "chat":
             reading = _chat(document, before)
@@ -115,7 +118,7 @@ def _chat(document: Mapping[str, Any], before: Reading) -> Reading:
             cache_write=_count(given.get("cache_write_tokens")),
             reasoning=_reasoning(usage, "completion_tokens_details"),
         )
-        reading = replace(reading, tokens=_merged(tokens, before.tokens))
+        reading = replace(reading, tokens=_merged(_with_thought(tokens, usage), before.tokens))
     return reading
 
 
@@ -184,6 +187,7 @@ def _response(document: Mapping[str, Any], before: Reading) -> Reading:
             cache_write=_count(_inside(usage, "input_tokens_details").get("cache_write_tokens")),
             reasoning=_reasoning(usage, "output_tokens_details"),
         )
+        tokens = _with_thought(tokens, usage)
     reason = _text(_inside(document, "incomplete_details").get("reason"))
     return replace(before, tokens=tokens, finish=reason or _text(document.get("status")))
 
@@ -214,6 +218,20 @@ def _reasoning(usage: Mapping[str, Any], name: str) -> int | None:
     return _count(_inside(usage, name).get("reasoning_tokens"))
 
 
+def _with_thought(tokens: Tokens, usage: Mapping[str, Any]) -> Tokens:
+    """With reasoning as a part of the output, where a provider counts it beside.
+
+    xAI names it and Gemini does not, but for the total, which has it.
+    """
+    given, made, thought = tokens.input, tokens.output, tokens.reasoning
+    if given is None or made is None:
+        return tokens
+    beside = max(0, (_count(usage.get("total_tokens")) or 0) - given - made)
+    if thought is not None and beside != thought:
+        beside = thought if thought > made else 0
+    return replace(tokens, output=made + beside)
+
+
 def _inside(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = document.get(name)
     return value if isinstance(value, Mapping) else {}
@@ -226,7 +244,7 @@ def _count(value: object) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """A short word; a lone surrogate, which JSON may hold and UTF-8 may not, is replaced."""
+    """A text; a lone surrogate, which JSON may hold and UTF-8 may not, is replaced."""
     if not isinstance(value, str) or not value:
         return None
-    return value[:64].encode("utf-8", "replace").decode()
+    return value.encode("utf-8", "replace").decode()

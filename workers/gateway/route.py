@@ -11,8 +11,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import Any, TypeGuard
+from urllib.parse import quote, unquote_plus, urlencode
 
 from workers.contract.endpoint import Dialect, Endpoint
 from workers.gateway.ledger import CallResult
@@ -40,6 +40,10 @@ _LIMIT_FIELDS: dict[Dialect, tuple[str, ...]] = {
     "responses": ("max_output_tokens",),
     "messages": ("max_tokens",),
 }
+
+
+_MODEL_FIELDS = frozenset({"model", "models"})
+"""``models``: OpenRouter's others to fall back to. Some servers read names in any case."""
 
 
 class DuplicateFieldError(ValueError):
@@ -86,15 +90,17 @@ def read_request(dialect: Dialect, body: bytes, model: str, path: str = "") -> A
         return route_refusal(
             403, f"the model {asked!r} is not the one of this agent's endpoint, {model!r}"
         )
-    if "models" in document:  # OpenRouter: others to fall back to.
-        return route_refusal(403, "the field 'models' would let another model answer")
+    for name in document:
+        if name.casefold() in _MODEL_FIELDS and name != "model":
+            return route_refusal(403, f"the field {name!r} could let another model answer")
     return Asked(dialect, model, document.get("stream") is True, _output_limit(dialect, document))
 
 
 def upstream_url(endpoint: Endpoint, dialect: Dialect, query: str, model: str = "") -> str:
     """Where the request goes. Anthropic's base has no ``/v1``, OpenAI's has (spec: 5.3).
 
-    The endpoint's own parameters come after the agent's.
+    The endpoint's own parameters come last, in the place of the agent's of the same name: what is
+    said twice, servers refuse or read as they like.
 
     Raises:
         ValueError: the endpoint has no address.
@@ -104,8 +110,13 @@ def upstream_url(endpoint: Endpoint, dialect: Dialect, query: str, model: str = 
     base = endpoint.upstream.rstrip("/")
     path = endpoint.path or _path_of(endpoint, dialect, model)
     own = urlencode(endpoint.query, quote_via=quote)
-    joined = "&".join(part for part in (query, own) if part)
+    asked = "&".join(each for each in query.split("&") if _name_of(each) not in endpoint.query)
+    joined = "&".join(part for part in (asked, own) if part)
     return f"{base}/{path.lstrip('/')}" + (f"?{joined}" if joined else "")
+
+
+def _name_of(parameter: str) -> str:
+    return unquote_plus(parameter.partition("=")[0])
 
 
 def _path_of(endpoint: Endpoint, dialect: Dialect, model: str) -> str:
@@ -136,11 +147,18 @@ def result_of_status(status: int) -> CallResult:
 
 
 def _output_limit(dialect: Dialect, document: Mapping[str, Any]) -> int | None:
+    # Each of several answers to a chat may have so many.
+    choices = document.get("n") if dialect == "chat" else None
+    choices = choices if _is_count(choices) else 1
     for name in _LIMIT_FIELDS[dialect]:
         value = document.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return min(value, MOST_TOKENS)
+        if _is_count(value):
+            return min(value * choices, MOST_TOKENS)
     return None
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import html
+import json
 import os
+import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 from workers.gateway.errors import GatewayError
 
@@ -108,15 +114,54 @@ class SecretSource:
         return (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)
 
 
+_LARGE_HEX = re.compile("%[0-9A-F]{2}")
+_JSON_ESCAPES = (("&<>", "\\u{:04x}"), ("&<>='", "\\u{:04x}"), ("&'+<>`", "\\u{:04X}"))
+"""What writers of JSON escape without need: those of Go, of Java's Gson and of .NET."""
+
 SHORTEST_KEY = 12
 """Characters. A shorter one is a local server's placeholder, such as ``EMPTY`` or ``x``: it would
 be found in ordinary words, and blanking it there would change what the model said."""
 
 
 def _blanked(secrets: Sequence[Secret]) -> tuple[str, ...]:
-    """What is to be blanked in what a provider answers."""
+    """What is to be blanked in what a provider answers.
+
+    Keys as they are, and as writers of JSON, URLs, HTML and base64 spell them.
+    """
     values = (secret.reveal() for secret in secrets)
-    return tuple(value for value in values if len(value) >= SHORTEST_KEY)
+    spelled = (_spellings(value) for value in values if len(value) >= SHORTEST_KEY)
+    return tuple(dict.fromkeys(each for some in spelled for each in some))
+
+
+@functools.lru_cache(maxsize=64)
+def _spellings(key: str) -> tuple[str, ...]:
+    quoted = [quote(key, safe=kept) for kept in ("", "/")]
+    in_json = json.dumps(key)[1:-1]
+    return (
+        key,
+        *quoted,
+        *(_LARGE_HEX.sub(lambda found: found[0].lower(), each) for each in quoted),
+        in_json,
+        in_json.replace("/", "\\/"),
+        *(_escaped(in_json, chars, form) for chars, form in _JSON_ESCAPES),
+        html.escape(key),
+        *_inside_base64(key.encode()),
+    )
+
+
+def _escaped(key: str, chars: str, form: str) -> str:
+    for char in chars:
+        key = key.replace(char, form.format(ord(char)))
+    return key
+
+
+def _inside_base64(key: bytes) -> Iterator[str]:
+    """The part of a longer text's base64 that depends on the key alone, wherever it stands."""
+    for before, spoilt in enumerate((0, 2, 3)):
+        whole = base64.b64encode(bytes(before) + key + bytes(2)).decode()
+        part = whole[spoilt : (before + len(key)) * 8 // 6]
+        yield part
+        yield part.replace("+", "-").replace("/", "_")
 
 
 class Scrubber:
@@ -148,9 +193,11 @@ class Scrubber:
 
 def _ambiguous(data: bytes, key: bytes) -> int:
     """The length of the longest end of the data that begins the key."""
-    for length in range(min(len(key) - 1, len(data)), 0, -1):
-        if data.endswith(key[:length]):
-            return length
+    start = max(0, len(data) - len(key) + 1)
+    while (start := data.find(key[:1], start)) >= 0:
+        if key.startswith(data[start:]):
+            return len(data) - start
+        start += 1
     return 0
 
 

@@ -16,7 +16,8 @@ _SPACE = " \t\n\r"
 _FIELD, _PART = "stream_options", "include_usage"
 
 
-_END_OF_EVENT = re.compile(rb"\n\n|\r\n\r\n")
+_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
+_END_OF_EVENT = re.compile(rb"\n\r?\n|\r\r")
 LONGEST = 256 * 1024
 """Bytes of a usage chunk; an event that is longer is none, and passes as it comes."""
 
@@ -99,7 +100,7 @@ class UsageHider:
 
     def feed(self, piece: bytes) -> bytes:
         """The events that are whole by now, without that chunk."""
-        # An event's end of up to four bytes may be cut by the piece before.
+        # An event's end of up to three bytes may be cut by the piece before.
         seen = max(0, len(self._held) - 3)
         data = self._held + piece
         passed = bytearray()
@@ -125,7 +126,7 @@ class UsageHider:
 
 
 def _is_usage_only(event: bytes) -> bool:
-    lines = (line.removesuffix(b"\r") for line in event.split(b"\n"))
+    lines = _END_OF_LINE.split(event)
     data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
     if b'"usage"' not in data:
         return False

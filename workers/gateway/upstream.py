@@ -17,6 +17,8 @@ from workers.gateway.limits import GatewayLimits
 
 _LINE_BYTES = 64 * 1024
 """The longest line and field of an answer's head; aiohttp's own bound is an eighth of it."""
+_UNPACKED = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+"""Encodings of a body that aiohttp undoes; an answer in one that it cannot undo is an error."""
 _LARGE_BYTES = 512 * 1024
 """Bodies above this are sent from a stream, as aiohttp asks."""
 
@@ -39,6 +41,14 @@ class Answer:
     def is_json(self) -> bool:
         """Whether the body says that it is one JSON document."""
         return self._response.content_type == "application/json"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the body is still compressed: in a way that was not asked for, or twice."""
+        said = [(name.lower(), value.lower()) for name, value in self.headers]
+        content = ",".join(value.strip() for name, value in said if name == "content-encoding")
+        coding = ",".join(value.strip() for name, value in said if name == "transfer-encoding")
+        return content not in _UNPACKED or coding not in ("", "chunked")
 
     @property
     def length(self) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 from workers.contract.endpoint import Dialect
@@ -10,6 +11,8 @@ from workers.gateway.ledger import CallResult
 from workers.gateway.reading import MALFORMED, Reading, read_body, read_event
 
 _DONE = b"[DONE]"
+_BOM = b"\xef\xbb\xbf"
+_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
 
 
 class UsageReader:
@@ -22,12 +25,15 @@ class UsageReader:
         self._reading = Reading()
         self._body = bytearray()
         self._event: list[bytes] = []
-        self._is_begun = False
+        self.events = 0
+        """Of a stream: how many it has had."""
+        self._is_over = False
+        self._is_first_line = True
 
     def feed(self, piece: bytes) -> None:
         """Takes the next bytes."""
         self._body += piece
-        if self._is_stream and b"\n" in piece:
+        if self._is_stream and (b"\n" in piece or b"\r" in piece):
             self._take_lines()
 
     def so_far(self) -> Reading:
@@ -52,10 +58,15 @@ class UsageReader:
 
     def _take_lines(self) -> None:
         """Server-sent events (WHATWG HTML §9.2): ``data`` lines, ended by an empty line."""
-        *lines, rest = bytes(self._body).split(b"\n")
-        self._body = bytearray(rest)
+        data = bytes(self._body)
+        # The end of a line may be cut in two.
+        whole = data.removesuffix(b"\r")
+        *lines, rest = _END_OF_LINE.split(whole)
+        self._body = bytearray(rest + data[len(whole) :])
         for line in lines:
-            line = line.removesuffix(b"\r")
+            if self._is_first_line:
+                self._is_first_line = False
+                line = line.removeprefix(_BOM)
             if line.startswith(b"data:"):
                 self._event.append(line[5:].removeprefix(b" "))
             elif not line and self._event:
@@ -63,11 +74,15 @@ class UsageReader:
                 self._event = []
 
     def _take_event(self, data: bytes) -> None:
-        if data == _DONE:
-            # Of a stream that has said nothing it is no end.
-            self._reading = replace(self._reading, ended=self._is_begun)
+        if self._is_over or not data:
+            # Clients read nothing after the end, and an event without data is none.
             return
-        self._is_begun = True
+        if data.strip() == _DONE:
+            # Of a stream that has said nothing it is no end.
+            self._reading = replace(self._reading, ended=self.events > 0)
+            self._is_over = True
+            return
+        self.events += 1
         try:
             document = json.loads(data)
         except (ValueError, RecursionError):

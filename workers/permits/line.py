@@ -177,10 +177,10 @@ class WaitingLine:
             self._ok += 1
 
     def refused(self, passed: Pass, retry_after_s: float | None) -> None:
-        """The provider has answered with 429; null: it does not say for how long."""
+        """The provider has answered with 429; null or 0: it does not say for how long."""
         now = _now()
         self._refused += 1
-        self._asked_to_wait = retry_after_s is not None
+        self._asked_to_wait = bool(retry_after_s)
         # What only tries whether a refusal is over is refused by the same excess.
         in_round = passed.round == self._round and not self._trying
         first = in_round and not self._refused_in_round
@@ -188,7 +188,7 @@ class WaitingLine:
             self._refused_in_round += 1
         if first:
             self._in_use_when_refused = self._in_use
-        if retry_after_s is not None:
+        if retry_after_s:
             self._hold(min(retry_after_s, LONGEST_HOLD_S), now)
         elif now >= self._held_until and passed.sent_at >= self._refused_at:
             # What was under way at the refusal before says nothing more.

@@ -35,6 +35,23 @@ def test_quantiles_and_tails() -> None:
         assert binomial_tail(passes, 7, 0.9) == pytest.approx(stats.binom.cdf(passes, 7, 0.9))
 
 
+@pytest.mark.parametrize("freedom", [1, 2, 9, 59])
+@pytest.mark.parametrize("shift", [-60.0, -8.0, -0.5, 0.0, 3.0, 7.77, 16.33, 60.0])
+def test_the_noncentral_t_is_its_integral(freedom: int, shift: float) -> None:
+    from scipy import integrate, stats
+
+    t = t_quantile(0.975, freedom)
+
+    def beyond(scale: float) -> float:
+        """Given the root of a chi-square over its degrees of freedom."""
+        square = freedom * scale * scale
+        density = 2 * freedom * scale * stats.chi2.pdf(square, freedom)
+        return float(stats.norm.sf(t * scale - shift) * density)
+
+    expected, _ = integrate.quad(beyond, 0, 8, limit=200, points=[1.0])
+    assert noncentral_t_tail(freedom, shift, t) == pytest.approx(expected, abs=1e-7)
+
+
 def test_wilsons_interval() -> None:
     from scipy import stats
 

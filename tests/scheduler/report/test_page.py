@@ -60,6 +60,12 @@ def test_it_is_one_file_that_needs_no_other() -> None:
         assert word in checker.text
 
 
+def test_below_the_gate_no_rate_is_shown_only_bounds() -> None:
+    text = page(results(cell("p p p f iii iii"))).text
+    assert "50.0% to 83.3%" in text
+    assert "75.0%" not in text
+
+
 def test_what_comes_from_a_run_is_escaped() -> None:
     evil = "<script>alert(1)</script>"
     made = results(

@@ -67,6 +67,15 @@ def test_below_the_gate_no_rate_is_shown_only_bounds() -> None:
     assert "! solver: no headline, only bounds: coverage 50.0% is below the gate 90.0%" in text
 
 
+def test_below_the_gate_no_mean_reward_is_shown() -> None:
+    text = shown(
+        cell("p f iii", condition="short", task="a", reward=0.25),
+        cell("p f f", condition="whole", task="a", reward=0.375),
+    )
+    assert "0.375" in text
+    assert "0.250" not in text
+
+
 def test_what_was_not_a_pass_is_told_with_an_example() -> None:
     text = shown(cell("ip f", task="a"))
     assert "harness" in text

@@ -336,28 +336,6 @@ def test_budgets_stop_before_the_provider_is_asked(tmp_path: Path) -> None:
     assert asked == 12
 
 
-def test_calls_in_flight_count(tmp_path: Path) -> None:
-    asked, release = asyncio.Event(), asyncio.Event()
-
-    async def wait(_: web.Request) -> web.Response:
-        asked.set()
-        await release.wait()
-        return web.json_response(COMPLETION)
-
-    async def run() -> None:
-        async with (
-            provider(wait) as url,
-            gateway_to(url, tmp_path, agents=(access(max_output_tokens=100),)) as agents,
-        ):
-            first = asyncio.create_task(agents.ask({"max_completion_tokens": 100}))
-            await asyncio.wait_for(asked.wait(), 5)
-            assert (await agents.ask())[0] == 402
-            release.set()
-            assert (await first)[0] == 200
-
-    asyncio.run(run())
-
-
 def test_a_providers_fault_is_not_charged(tmp_path: Path) -> None:
     statuses = iter([500, 429, 200, 200])
 

@@ -110,6 +110,11 @@ def test_an_answer() -> None:
     ]
 
 
+@pytest.mark.parametrize("char", ["\x00", "\x0b", "\x1b", "\r", "\n", "\x7f", "\udcff"])
+def test_a_header_that_cannot_be_written_again_is_left_out(char: str) -> None:
+    assert response_headers([("X", f"a{char}b"), ("Y", "tab\tand ü")], []) == [("Y", "tab\tand ü")]
+
+
 def test_an_answer_that_was_compressed() -> None:
     headers = [("Content-Encoding", "gzip"), ("Content-Length", "5"), ("X", "1")]
     assert response_headers(headers, []) == [("X", "1")]

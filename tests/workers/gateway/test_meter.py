@@ -81,7 +81,19 @@ def test_what_an_ended_call_is_charged_with(result: CallResult) -> None:
 )
 def test_limits(budget: Budget, charge: Charge, reached: str | None) -> None:
     assert Meter(budget, settled=charge).reached() == reached
-    assert Meter(budget, held={1: charge}).reached() == reached
+    assert Meter(budget, settled=charge).is_full == (reached is not None)
+    held = Meter(budget, held={1: charge})
+    assert (held.reached(), held.is_full) == (None, reached is not None)
+
+
+def test_a_limit_in_dollars_is_reached_by_the_last_cent() -> None:
+    meter = Meter(Budget(max_cost_usd=1.0))
+    for number in range(10):
+        assert meter.reached() is None
+        meter.hold(number, Charge(1, 0, 0, 0.1))
+        meter.settle(number, Charge(1, 0, 0, 0.1))
+    assert meter.settled.cost_usd < 1.0
+    assert meter.reached() == "max_cost_usd 1.0"
 
 
 CHARGES = st.builds(

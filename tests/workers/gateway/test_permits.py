@@ -212,7 +212,7 @@ def test_a_refusal_and_a_failure_are_told_from_a_wrong_request(tmp_path: Path) -
 
         async def answer(_: web.Request) -> web.Response:
             return web.json_response(
-                COMPLETION, status=next(statuses), headers={"Retry-After": "0"}
+                COMPLETION, status=next(statuses), headers={"retry-after-ms": "1"}
             )
 
         permits = NodePermits()

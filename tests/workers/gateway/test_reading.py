@@ -99,9 +99,24 @@ def test_errors_inside_a_success(error: dict[str, Any], result: CallResult) -> N
         assert read_event(dialect, {"error": error}, Reading()).fault is result
 
 
+@pytest.mark.parametrize(
+    ("dialect", "usage"),
+    [
+        ("chat", {"prompt_tokens": 9, "completion_tokens": 3}),
+        ("responses", {"input_tokens": 9, "output_tokens": 3}),
+        ("messages", {"input_tokens": 9, "output_tokens": 3}),
+    ],
+)
+def test_what_an_error_cost_is_known_if_it_says_so(dialect: Dialect, usage: dict[str, int]) -> None:
+    document = {"error": {"code": 502}, "usage": usage}
+    expected = Reading(Tokens(9, None, 3), fault=CallResult.PROVIDER_5XX)
+    assert read_body(dialect, document) == expected
+    assert read_event(dialect, document, Reading()) == expected
+
+
 def test_a_finish_that_is_no_utf8() -> None:
     reading = read_body("chat", {"choices": [{"finish_reason": "\ud800" + "x" * 100}]})
-    assert reading.finish == "?" + "x" * 63
+    assert reading.finish == "?" + "x" * 100
 
 
 def test_a_chat_choice_that_ended_in_an_error() -> None:
@@ -161,6 +176,42 @@ def test_nothing_a_provider_says_is_an_exception(
 )
 def test_reasoning_and_cache_writes(dialect: Dialect, body: dict[str, Any], tokens: Tokens) -> None:
     assert read_body(dialect, body).tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("made", "thought", "total", "output"),
+    [
+        (20, 12, 70, 20),
+        (20, 12, None, 20),
+        (20, 12, 82, 32),
+        (1, 386, None, 387),
+        (1, 386, 437, 387),
+        (20, 0, 70, 20),
+        (20, None, 82, 32),
+        (20, None, 60, 20),
+        (20, 12, 75, 20),
+    ],
+)
+def test_reasoning_that_is_counted_beside_the_output_is_a_part_of_it(
+    made: int, thought: int | None, total: int | None, output: int
+) -> None:
+    more = {} if total is None else {"total_tokens": total}
+    details = {"reasoning_tokens": thought}
+    chat = {
+        "prompt_tokens": 50,
+        "completion_tokens": made,
+        "completion_tokens_details": details,
+        **more,
+    }
+    responses = {
+        "input_tokens": 50,
+        "output_tokens": made,
+        "output_tokens_details": details,
+        **more,
+    }
+    expected = Tokens(50, None, output, reasoning=thought)
+    assert read_body("chat", {"choices": [], "usage": chat}).tokens == expected
+    assert read_body("responses", {"output": [], "usage": responses}).tokens == expected
 
 
 def test_a_later_event_that_leaves_out_the_cache_does_not_lose_it() -> None:

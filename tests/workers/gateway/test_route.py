@@ -73,6 +73,25 @@ def test_urls(provider: Any, base: str | None, dialect: Dialect, url: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ("", "api-version=2026-01-01"),
+        ("b=%2F&&c", "b=%2F&&c&api-version=2026-01-01"),
+        ("api-version=1999&b=1", "b=1&api-version=2026-01-01"),
+        ("b=1&api%2Dversion=1999&api-version", "b=1&api-version=2026-01-01"),
+    ],
+)
+def test_an_endpoints_own_parameters_stand_once(asked: str, sent: str) -> None:
+    endpoint = Endpoint(
+        provider="openai",
+        api_key_env="K",
+        base_url="http://h",
+        query={"api-version": "2026-01-01"},
+    )
+    assert upstream_url(endpoint, "chat", asked) == f"http://h/chat/completions?{sent}"
+
+
+@pytest.mark.parametrize(
     ("path", "body", "fits"),
     [
         ("/serving-endpoints/m/invocations", {}, True),
@@ -101,6 +120,9 @@ def test_the_name_that_a_body_must_carry() -> None:
         ("chat", {"max_completion_tokens": 7, "max_tokens": 5}, 7),
         ("responses", {"max_output_tokens": 9, "max_tokens": 5}, 9),
         ("messages", {"max_tokens": 11}, 11),
+        ("chat", {"max_tokens": 5, "n": 3}, 15),
+        ("chat", {"max_tokens": 5, "n": 0}, 5),
+        ("messages", {"max_tokens": 5, "n": 3}, 5),
         ("messages", {"max_tokens": True}, None),
         ("messages", {"max_tokens": -1}, None),
         ("messages", {"max_tokens": "5"}, None),
@@ -131,6 +153,8 @@ def test_streams(value: object, streamed: bool) -> None:
         (b'{"model": "n"}', 403, "'n' is not the one of this agent's endpoint, 'm'"),
         (b'{"model": ["m"]}', 403, "not the one"),
         (b'{"model": "m", "models": []}', 403, "'models'"),
+        (b'{"model": "m", "Model": "n"}', 403, "'Model'"),
+        (b'{"MODEL": "n", "model": "m"}', 403, "'MODEL'"),
         (b'{"model": "n", "model": "m"}', 400, "twice"),
         (b'{"model": "m", "a": [{"b": 1, "b": 2}]}', 400, "twice"),
     ],

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import base64
+import html
+import json
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -95,6 +101,43 @@ def test_a_placeholder_is_no_secret_and_changes_no_answer(key: str) -> None:
     scrubber = Scrubber([Secret(key)])
     assert scrubber.feed(said) + scrubber.flush() == said
     assert scrub(said.decode(), [Secret(key)]) == said.decode()
+
+
+def spelled_by_dotnet(key: str) -> str:
+    return json.dumps(key).replace("+", "\\u002B").replace("&", "\\u0026").replace("<", "\\u003C")
+
+
+@pytest.mark.parametrize("key", ["sk-123456789", "kP3/x+Q8==z&7<w%5Q"])
+@pytest.mark.parametrize(
+    "spell",
+    [
+        str,
+        lambda key: quote(key, safe=""),
+        lambda key: re.sub("%..", lambda found: found[0].lower(), quote(key, safe="")),
+        quote_plus,
+        json.dumps,
+        lambda key: json.dumps(key).replace("/", "\\/"),
+        lambda key: json.dumps(key).replace("&", "\\u0026").replace("<", "\\u003c"),
+        spelled_by_dotnet,
+        html.escape,
+        lambda key: base64.b64encode(key.encode()).decode(),
+        lambda key: base64.urlsafe_b64encode(f"Bearer {key} was refused".encode()).decode(),
+        lambda key: base64.b64encode(f":{key}".encode()).decode(),
+        lambda key: base64.b64encode(f"u:{key}!".encode()).decode(),
+    ],
+)
+def test_a_key_is_blanked_however_it_is_spelled(key: str, spell: Callable[[str], str]) -> None:
+    secrets = [Secret(key)]
+    spelled = spell(key)
+    # Of base64, what stands beside the key has a part in the letters at its ends.
+    most = spelled[len(spelled) // 2 - 4 : len(spelled) // 2 + 4]
+    said = f"<{spelled}>"
+    scrubber = Scrubber(secrets)
+    pieces = [said[at : at + 5].encode() for at in range(0, len(said), 5)]
+    out = b"".join([*(scrubber.feed(piece) for piece in pieces), scrubber.flush()])
+    assert most.encode() not in out
+    assert len(out) == len(said)
+    assert most not in scrub(said, secrets)
 
 
 def test_short_texts() -> None:

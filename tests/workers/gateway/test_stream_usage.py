@@ -89,7 +89,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
 def test_the_usage_chunk_is_hidden_and_nothing_else(size: int, ends: bytes) -> None:
     def spelt(*events: bytes) -> bytes:
         return b"".join(events).replace(b"\n", ends)

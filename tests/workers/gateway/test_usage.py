@@ -149,6 +149,28 @@ def test_other_fields_and_comments_are_passed_over() -> None:
     assert reader.close().fault is None
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
+@pytest.mark.parametrize(("dialect", "data", "reading"), STREAMS)
+def test_ends_of_lines_and_a_byte_order_mark(
+    dialect: Dialect, data: bytes, reading: Reading, size: int, end: str
+) -> None:
+    whole = b"\xef\xbb\xbf" + data.replace(b"\n", end.encode())
+    reader = UsageReader(dialect, is_stream=True)
+    for at in range(0, len(whole), size):
+        reader.feed(whole[at : at + size])
+    assert reader.close() == reading
+
+
+@pytest.mark.parametrize(
+    "more", [b"data: [DONE] \n\n", b"data: [DONE]\n\ndata: bye\n\n", b"data:\n\ndata: [DONE]\n\n"]
+)
+def test_what_no_client_reads_is_no_fault(more: bytes) -> None:
+    reader = UsageReader("chat", is_stream=True)
+    reader.feed(CHAT.removesuffix(b"data: [DONE]\n\n") + more)
+    assert reader.close() == STREAMS[0][2]
+
+
 def test_a_long_line_in_many_pieces_is_read_once() -> None:
     reader = UsageReader("chat", is_stream=True)
     text = "x" * 2_000_000

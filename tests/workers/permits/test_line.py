@@ -159,6 +159,17 @@ def test_many_refusals_of_one_moment_are_one_step_back() -> None:
     run(test())
 
 
+def test_a_wait_of_no_time_is_no_word() -> None:
+    async def test() -> None:
+        line = WaitingLine()
+        line.lend(Loan(permits=9, round=1))
+        line.refused(await enter(line), 0.0)
+        news = line.news()
+        assert (news.hold_s, news.asked_to_wait) == (pytest.approx(0.5), False)
+
+    run(test())
+
+
 def test_refusals_of_an_earlier_round_are_told_apart() -> None:
     async def test() -> None:
         line = WaitingLine()

@@ -21,8 +21,17 @@ apt_install() { # packages…: install them, refreshing the lists only if that f
     local options=(-y -qq --no-install-recommends -o DPkg::Lock::Timeout=120)
     export DEBIAN_FRONTEND=noninteractive
     apt-get install "${options[@]}" "$@" >>"$state/apt.log" 2>&1 && return
-    { apt-get update -qq && apt-get install "${options[@]}" "$@"; } >>"$state/apt.log" 2>&1 ||
+    { apt_update && apt-get install "${options[@]}" "$@"; } >>"$state/apt.log" 2>&1 ||
         die "apt-get could not install $*: see .apiary/apt.log"
+}
+
+apt_update() { # waits for another apt, as on a machine's first start: its lists know no timeout
+    local deadline=$((SECONDS + 120)) said
+    until said=$(LC_ALL=C apt-get update -qq 2>&1); do
+        printf '%s\n' "$said"
+        [[ $said == *'Could not get lock'* ]] && [ $SECONDS -lt $deadline ] || return 1
+        sleep 1
+    done
 }
 
 # Python ------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ import contextlib
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from scheduler.errors import (
     ClusterError,
@@ -26,6 +26,7 @@ from scheduler.errors import (
     NoNodeError,
 )
 from scheduler.local_ray import WORKSPACE, RayFolder
+from scheduler.openings import Openings
 from scheduler.ray_client import RayActor, RayClient, RayHost, last_line
 from scheduler.ray_node import RayNode
 from scheduler.ray_watch import RayWatch
@@ -98,6 +99,9 @@ class Cluster:
         self._nodes: list[RayNode] = []
         self._on: dict[str, RayNode] = {}
         """The last node actor on each Ray node."""
+        self._openings = Openings()
+        self._useless = 0
+        """Ray nodes that live and were given up."""
         self._started: Counter[str] = Counter()
         self._fault = "it died each time"
         """Why the last actor could not be opened."""
@@ -130,6 +134,7 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._known(await self._openings.abandon())
         if not self._let_be:
             await asyncio.gather(*(self._close(node) for node in self._nodes if not node.is_dead))
         await self._leave()
@@ -166,10 +171,17 @@ class Cluster:
             self._looked = True
             if adopted:
                 return adopted
-        hosts = await self._needed(hosts)
-        if not hosts and self._folder is not None and all(node.is_dead for node in self._nodes):
+        for host in await self._needed(hosts):
+            self._openings.begin(host.node_id, self._open(host))
+        if not self._openings and self._folder is not None and all(n.is_dead for n in self._nodes):
             raise NoNodeError(self._why_no_node())
-        return await self._gathered([self._open(host) for host in hosts])
+        # One that is slow to open keeps none from work, and no newcomer from being seen.
+        found, faults = await self._openings.ended(at_least_one=not self._rooms())
+        for fault in faults:
+            self._fault = str(fault)
+        if faults and not found:
+            raise faults[0]
+        return self._known(found)
 
     async def _enter(self, address: str | None) -> None:
         home = self._options.home / "ray"
@@ -205,11 +217,13 @@ class Cluster:
         wanted = nodes_wanted(
             self._options.open_attempts(),
             rooms,
-            most=most,
+            most=max(0, most - self._useless),
             n_concurrent=self._options.n_concurrent,
         )
-        more = max(0, wanted - len(rooms))
-        await self._ray.ask_for(wanted, {host.node_id for host in hosts[more:]})
+        more = max(0, wanted - len(rooms) - len(self._openings))
+        # One that was given up keeps its place: another would be put there again.
+        places = wanted and wanted + self._useless
+        await self._ray.ask_for(places, {host.node_id for host in hosts[more:]})
         return hosts[:more]
 
     def _rooms(self) -> dict[str, int]:
@@ -234,12 +248,13 @@ class Cluster:
         """Ray nodes that live and have no living node actor of ours, under the nodes' names."""
         alive = await self._ray.hosts()
         names = Counter(host.name for host in alive)
-        hosts = []
+        hosts, self._useless = [], 0
         for host in alive:
             known = self._on.get(host.node_id)
-            if known is not None and not known.is_dead:
+            if host.node_id in self._openings or (known is not None and not known.is_dead):
                 continue
             if self._started[host.node_id] >= ACTORS_PER_NODE:
+                self._useless += 1
                 continue
             name = host.name
             if self._folder is not None:
@@ -296,8 +311,9 @@ class Cluster:
             opened = await self._ask_to_open(actor, host)
             if opened.error:
                 raise ClusterError(f"node {host.name} cannot work: {opened.error}")
-        except ClusterError:
-            await self._ray.kill(actor)
+        except (ClusterError, asyncio.CancelledError):
+            if not self._let_be and not self._lost:  # else a newer driver may have adopted it
+                await self._ray.kill(actor)
             raise
         node = self._on[host.node_id] = self._node(opened, actor, host, adopted=False)
         return node
@@ -341,18 +357,6 @@ class Cluster:
             "open", self._sweep.to_json(), options.to_json(), timeout_s=timeout_s
         )
         return Opened.from_json(answer, f"answer of node {host.name}")
-
-    async def _gathered(self, opening: Sequence[Coroutine[Any, Any, RayNode]]) -> list[RayNode]:
-        results = await asyncio.gather(*opening, return_exceptions=True)
-        found = [each for each in results if isinstance(each, RayNode)]
-        faults = [each for each in results if isinstance(each, BaseException)]
-        for fault in faults:
-            if not isinstance(fault, ClusterError):
-                raise fault
-            self._fault = str(fault)
-        if faults and not found:
-            raise faults[0]
-        return self._known(found)
 
     def _known(self, nodes: list[RayNode]) -> list[RayNode]:
         self._nodes += nodes

@@ -36,7 +36,7 @@ from scheduler.handover import Handover
 from scheduler.lending import Lender
 from scheduler.manifest import SweepBudget
 from scheduler.node_line import NodeLine
-from scheduler.node_source import DEFAULT_PAUSES, NodeHandle, NodeSource, Pauses
+from scheduler.node_source import DEFAULT_PAUSES, NodeHandle, NodeSource, Pauses, Search
 from scheduler.permits import ProviderControl
 from scheduler.progress import Views
 from scheduler.queue import WorkQueue
@@ -128,10 +128,7 @@ class Dispatcher:
         """Nodes of whose clock the observer was told."""
         self._lost = ""
         """Why nothing can be run any more."""
-        self._hopeless = False
-        """No node will come any more."""
-        self._able_at = clock()
-        """When a node that can work was last known."""
+        self._search = Search(clock())
         self._cancelling_since: float | None = None
         self._views = Views(sweep.sweep, cells, queue, clock())
         self._poisoned = self._breaker_changes = self._expired = 0
@@ -196,17 +193,17 @@ class Dispatcher:
     async def _find(self) -> None:
         try:
             handles = await self._nodes.find()
-        except NoNodeError as error:
-            self._gone["cluster"] = str(error)
-            self._hopeless = True
-            return
         except ClusterLostError as error:
             self._lost = str(error)
             return
         except ClusterError as error:
             self._gone["cluster"] = str(error)
-            self._observer.note(str(error))
+            self._search.is_hopeless = isinstance(error, NoNodeError)
+            if not self._search.is_hopeless:
+                self._observer.note(str(error))
             return
+        finally:
+            self._search.looked(self._clock())
         # All of them at once: none may be given leases before the adopted ones have spoken.
         self._awaited.update(handle.name for handle in handles if handle.adopted)
         for handle in handles:
@@ -238,6 +235,8 @@ class Dispatcher:
         while await self._converse(handle, line):
             # Until its leases are over it hears nothing: orders would renew what is given away.
             await asyncio.sleep(1.5 * self._sweep.limits.lease_term_s)
+            if self._is_replaced(line):
+                return
             line = self._new_line(handle)
 
     async def _converse(self, handle: NodeHandle, line: NodeLine) -> bool:
@@ -248,20 +247,12 @@ class Dispatcher:
             try:
                 async with asyncio.timeout(orders.wait_s + self._pauses.answer):
                     progress = await handle.exchange(orders)
-            except NodeLostError as error:
-                self._give_up(line, error.reason)
-                self._lender.lost(line.name)
-                lost = self._queue.node_lost(line.name)
-                self._recovery.lost(lost, Cause.NODE_LOST, str(error))
-                return False
-            except NodeGoneError as error:
-                self._give_up(line, f"{error.reason}; its leases run until their term is over")
-                return False
-            except NodeSpareError as error:
-                self._give_back(line, error.reason)
+            except (NodeLostError, NodeGoneError, NodeSpareError) as error:
+                if not self._is_replaced(line):
+                    self._over(line, error)
                 return False
             except (NodeSilentError, TimeoutError) as error:
-                if self._silent_too_long(line):
+                if self._clock() - line.answered_at > self._sweep.limits.lease_term_s:
                     why = error.reason if isinstance(error, NodeSilentError) else "no answer"
                     self._give_up(line, f"{why}; its leases run until their term is over")
                     return True
@@ -292,24 +283,35 @@ class Dispatcher:
             self._skewed.add(line.name)
             self._observer.note(skew_text(f"the clock of node {line.name}", line.skew_s))
 
-    def _silent_too_long(self, line: NodeLine) -> bool:
-        return self._clock() - line.answered_at > self._sweep.limits.lease_term_s
+    def _is_replaced(self, line: NodeLine) -> bool:
+        """Whether another node has its name: leases, permits and budget of it are that one's."""
+        return self._lines.get(line.name, line) is not line
+
+    def _over(self, line: NodeLine, error: NodeLostError | NodeGoneError | NodeSpareError) -> None:
+        if isinstance(error, NodeGoneError):
+            self._give_up(line, f"{error.reason}; its leases run until their term is over")
+            return
+        if isinstance(error, NodeLostError):
+            self._give_up(line, error.reason)
+            self._lender.lost(line.name)
+        else:
+            self._providers.lost(line.name)
+            self._lender.returned(line.name)
+            self._lines.pop(line.name, None)
+            self._observer.note(f"node {line.name} is given back: {error.reason}")
+        # Of a spare one those of orders that were never answered, while the sweep is being stopped.
+        lost = self._queue.node_lost(line.name)
+        self._recovery.lost(lost, Cause.NODE_LOST, str(error))
 
     def _give_up(self, line: NodeLine, reason: str) -> None:
+        if self._is_replaced(line):
+            return
         self._providers.lost(line.name)  # others may wait for the permits that it was lent
         self._awaited.discard(line.name)
-        if self._lines.get(line.name) is not line:
+        if self._lines.pop(line.name, None) is None:
             return  # Nobody had heard of it since it was given up.
-        del self._lines[line.name]
         self._gone[line.name] = reason
         self._observer.note(f"node {line.name} is lost: {reason}")
-
-    def _give_back(self, line: NodeLine, reason: str) -> None:
-        self._providers.lost(line.name)
-        self._lender.returned(line.name)
-        self._queue.node_lost(line.name)
-        del self._lines[line.name]
-        self._observer.note(f"node {line.name} is given back: {reason}")
 
     def _expire(self, now: float) -> None:
         self._providers.look(self._queue, self._observer, now)
@@ -344,9 +346,8 @@ class Dispatcher:
             return self._handover.end(self._handover.way, busy=busy, now=now)
         if self._lost:
             return self._sweep_end("infrastructure", self._lost)
-        able = any(not line.draining for line in self._lines.values())
-        if able:
-            self._able_at = now
+        if any(not line.draining for line in self._lines.values()):
+            self._search.found(now)
         if self._stop.cancelling and self._cancelling_since is None:
             self._cancelling_since = now
         bound = self._pauses.cancel
@@ -369,7 +370,7 @@ class Dispatcher:
             return self._sweep_end("interrupted", STOPPED)
         if spent is not None:
             return self._sweep_end("budget", spent)
-        if not able and (self._hopeless or now - self._able_at > self._pauses.no_node):
+        if self._search.is_in_vain(self._pauses.no_node):
             return self._sweep_end("infrastructure", self._why_no_node())
         why = out_of_patience(self._queue, self._lines, self._sweep.limits, now)
         return self._sweep_end("infrastructure", why) if why else None

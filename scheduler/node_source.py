@@ -55,6 +55,32 @@ class NodeSource(Protocol):
         ...
 
 
+class Search:
+    """Whether a node that can work may still come. The time is given."""
+
+    def __init__(self, now: float) -> None:
+        """Nobody has looked yet."""
+        self._found_at = self._looked_at = now
+        self.is_hopeless = False
+        """None will come, as the cluster said."""
+
+    def looked(self, now: float) -> None:
+        """A look for nodes has ended, whatever came of it."""
+        self._looked_at = now
+
+    def found(self, now: float) -> None:
+        """There is one."""
+        self._found_at, self.is_hopeless = now, False
+
+    def is_in_vain(self, patience_s: float) -> bool:
+        """Whether none was there for so long, and the last look did not bring one either.
+
+        *Why the look counts and not the clock:* to open a node takes longer than the patience
+        where its engine is busy, or where another node of the same look does not answer.
+        """
+        return self.is_hopeless or self._looked_at - self._found_at > patience_s
+
+
 @dataclass(frozen=True)
 class Pauses:
     """How long the loop waits for what; seconds."""

@@ -7,7 +7,7 @@ So what a node would finish later than the others, who have to come round to it,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -57,11 +57,16 @@ class Waiting(Protocol):
         """Attempts that nobody has."""
         ...
 
+    def broken_since(self, nodes: Iterable[str]) -> float | None:
+        """Since when the breakers of all these nodes have been open; None if one is not."""
+        ...
+
 
 def may_take(node: str, queue: Waiting, nodes: Mapping[str, Paced]) -> bool:
     """Whether a node that asks for work should have some.
 
-    Not if others would be through with all that waits before it has ended one more trial.
+    Not if others would be through with all that waits before it has ended one more trial. A node
+    whose breaker is open is through with nothing: it gets probes alone.
 
     Args:
         node: its name.
@@ -69,7 +74,11 @@ def may_take(node: str, queue: Waiting, nodes: Mapping[str, Paced]) -> bool:
         nodes: all that are there, by name.
     """
     own = nodes[node].pace if node in nodes else Pace()
-    others = [each.pace for name, each in nodes.items() if name != node and each.pace.is_known]
+    others = [
+        each.pace
+        for name, each in nodes.items()
+        if name != node and each.pace.is_known and queue.broken_since([name]) is None
+    ]
     if not own.is_known or not others:
         return True
     quickest = min(each.seconds for each in others)

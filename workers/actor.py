@@ -117,7 +117,8 @@ class NodeActor:
         """Where running trials can be followed."""
         self._node: Node | None = None
         self._opened_for = ""
-        """What it was opened for; another driver's sweep must be the same."""
+        """What it was opened for; another driver's sweep must be the same, its name need not."""
+        self._opening = asyncio.Lock()
         self._orphan_watch: asyncio.Task[None] | None = None
 
     async def protocol(self) -> str:
@@ -130,11 +131,14 @@ class NodeActor:
         Returns:
             ``Opened`` as JSON; a node that cannot work holds nothing.
         """
+        async with self._opening:  # a driver that comes meanwhile adopts what is there then
+            return await self._open(sweep_json, options_json)
+
+    async def _open(self, sweep_json: str, options_json: str) -> str:
         sweep = SweepSpec.from_json(sweep_json, "sweep")
         options = OpenOptions.from_json(options_json, "options")
         config = read_config(options.workspace)
-        identity = f"{options.node} {sweep.to_json()}"
-        error = ""
+        identity, error = sweep.to_json(), ""
         room = admission.Room(
             sweep.limits,
             n_concurrent=options.n_concurrent,
@@ -142,7 +146,6 @@ class NodeActor:
             memory_mb=config.memory_mb,
             task=admission.Declared(options.task_cpus, options.task_memory_mb),
         )
-        slots = room.slots
         if self._node is not None:
             return self._adopted(self._node, identity, room).to_json()
         asyncio.get_running_loop().set_default_executor(
@@ -160,7 +163,7 @@ class NodeActor:
             self._node = Node(
                 options.node,
                 sweep.sweep,
-                slots,
+                room.slots,
                 run_trial,
                 fits=room.fits,
                 purse=self.purse,
@@ -178,7 +181,7 @@ class NodeActor:
         return Opened(
             node=options.node,
             pid=os.getpid(),
-            slots=slots,
+            slots=room.slots,
             error=error,
             metrics="" if error else self._metrics_at,
         ).to_json()
@@ -211,7 +214,7 @@ class NodeActor:
         elif identity == self._opened_for:
             node.slots, node.fits = room.slots, room.fits
         else:
-            error = "it was opened for a sweep with other settings, or under another name"
+            error = "it was opened for a sweep with other settings"
         return Opened(
             node=node.name,
             pid=os.getpid(),

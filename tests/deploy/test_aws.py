@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
+import os
 import re
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +85,10 @@ def test_ray_makes_spot_machines_of_it_whose_containers_reach_no_credentials(
             for reservation in ec2.describe_instances()["Reservations"]
             for instance in reservation["Instances"]
         }
+        first = {
+            each: ec2.describe_instance_attribute(InstanceId=each, Attribute="userData")
+            for each in found
+        }
         rules = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
 
     assert rules == [], "Ray has opened the group to the world"
@@ -91,6 +99,11 @@ def test_ray_makes_spot_machines_of_it_whose_containers_reach_no_credentials(
             assert [has["GroupId"] for has in each["SecurityGroups"]] == [group]
             assert each["MetadataOptions"]["HttpTokens"] == "required"
             assert each["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
+            # Ray copies its files with rsync before any command of ours is run.
+            script = base64.b64decode(first[each["InstanceId"]]["UserData"]["Value"]).decode()
+            assert script.startswith("#cloud-config\n")
+            (command,) = yaml.safe_load(script)["bootcmd"]
+            assert "apt-get install -y -qq rsync tmux" in command
     assert made["node"]
     node, head = (config["available_node_types"][name] for name in ("node", "head"))
     assert (node["min_workers"], config["max_workers"]) == (0, node["max_workers"])
@@ -120,6 +133,65 @@ def test_what_is_started_says_what_the_machine_types_say() -> None:
     own = {name: count for name, count in types["node"]["resources"].items() if name != "CPU"}
     assert json.loads(resources[1]) == own
     assert "--resources" not in head
+
+
+@pytest.mark.long
+def test_the_autoscaler_knows_a_machine_again_though_its_ray_is_started_by_sudo(
+    tmp_path: Path,
+) -> None:
+    from ray.autoscaler._private.util import with_envs
+
+    machine = Machine(tmp_path, {"ray": 'env > "$HERE/told-$1"'})
+    # As autoscaler v2 does: a node that does not say its instance is ended after half an hour.
+    own = {
+        "RAY_HEAD_IP": "10.0.0.7",
+        "RAY_CLOUD_INSTANCE_ID": "i-1234567890",
+        "RAY_NODE_TYPE_NAME": "node",
+    }
+    for command in with_envs(shipped()["worker_start_ray_commands"], own):
+        machine.run(command)
+    told = dict(line.split("=", 1) for line in (tmp_path / "told-start").read_text().splitlines())
+    assert told["RAY_CLOUD_INSTANCE_ID"] == "i-1234567890"
+    assert told["RAY_NODE_TYPE_NAME"] == "node"
+    assert told["RAY_AUTH_TOKEN_PATH"] == f"{tmp_path}/.ray/auth_token"
+
+
+def test_what_root_set_up_belongs_to_the_user_whose_drivers_write_there(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, {})
+    machine.program(tmp_path / "bin" / "chown", f'echo "$@" >>{tmp_path}/done')
+    script = tmp_path / "setup.sh"
+    script.write_text(f"mkdir $(dirname $0)/../.apiary && echo set up >>{tmp_path}/done\n")
+    with tarfile.open(tmp_path / "apiary.tar.gz", "w:gz") as archive:
+        archive.add(script, "deploy/setup.sh")
+    for command in shipped()["setup_commands"]:
+        machine.run(command)
+    folder = tmp_path / "apiary"
+    assert (folder / ".apiary").is_dir()
+    done = (tmp_path / "done").read_text().splitlines()
+    assert done == ["set up", f"-R {os.getuid()}:{os.getgid()} {folder}"]
+
+
+class Machine:
+    """A home where the file's commands are run, with a ``sudo`` that drops variables."""
+
+    def __init__(self, home: Path, programs: dict[str, str]) -> None:
+        """``programs``: scripts of the environment's folder, by name."""
+        self._home = home
+        self.program(home / "bin" / "sudo", f'exec env -i PATH="$PATH" HERE={home} "$@"')
+        for name, script in programs.items():
+            self.program(home / "apiary" / ".venv" / "bin" / name, script)
+
+    @staticmethod
+    def program(path: Path, script: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def run(self, command: str) -> None:
+        """As Ray does on a machine, by a shell."""
+        path = f"{self._home}/bin:{os.environ['PATH']}"
+        environment = {"HOME": str(self._home), "PATH": path}
+        subprocess.run(["bash", "-c", command], env=environment, check=True, timeout=60)
 
 
 def test_keys_and_token_are_files_and_no_part_of_it() -> None:

@@ -108,9 +108,15 @@ def test_a_job_on_pods_of_the_shipped_files_runs_an_attempt(tmp_path: Path) -> N
 
         (job,) = documents(FOLDER / "rayjob.yaml")
         where = f"http://{address_of(f'{at.name}-head-ground')}:8265/api/jobs/"
-        status, told = _job(where, token, job["spec"]["entrypoint"])
+        name, status, told = _job(where, token, job["spec"]["entrypoint"])
 
         assert status == "SUCCEEDED", f"{told}\n{at.logs()}"
+        # As the page says; the head's own output has nothing of what its drivers say.
+        (look,) = re.findall(r"-c ray-head -- (ray job logs .*) JOB$", _page(), re.MULTILINE)
+        asked = [word for word in look.split() if word != "--follow"]
+        _, log = ask(head.containers["ray-head"], *asked, name)
+        assert "sweep demo-" in log
+        assert "sweep demo-" not in at.logs()
         (result,) = store.glob("sweeps/*/attempts/*/*/result.json")
         record = json.loads(result.read_text("utf-8"))
         assert (record["verdict"], record["node"]) == ("pass", "node")
@@ -150,6 +156,10 @@ def test_the_commands_for_four_machines_make_a_cluster(tmp_path: Path) -> None:
         assert ask(head, "ray", "status")[0] != 0, "the token is not asked for"
 
 
+def _page() -> str:
+    return (FOLDER / "README.md").read_text("utf-8")
+
+
 def _small_sweep(folder: Path) -> Path:
     """The shipped sweep with one attempt, under its own name."""
     sweep = yaml.safe_load((ROOT / "manifests" / "sweeps" / "demo.yaml").read_text("utf-8"))
@@ -173,8 +183,8 @@ def _load(image: str, engine: str) -> None:
         )
 
 
-def _job(where: str, token: str, entrypoint: str) -> tuple[str, str]:
-    """Gives a job to Ray's dashboard as KubeRay does, and waits: its end, and what it wrote."""
+def _job(where: str, token: str, entrypoint: str) -> tuple[str, str, str]:
+    """Gives a job to Ray's dashboard as KubeRay does: its name, its end, and what it wrote."""
 
     def ask_for(place: str, body: Any = None) -> Any:
         request = urllib.request.Request(
@@ -193,4 +203,4 @@ def _job(where: str, token: str, entrypoint: str) -> tuple[str, str]:
     while (status := ask_for(made)["status"]) in ("PENDING", "RUNNING"):
         assert time.monotonic() < give_up, ask_for(f"{made}/logs")["logs"]
         time.sleep(0.3)
-    return status, ask_for(f"{made}/logs")["logs"]
+    return made, status, ask_for(f"{made}/logs")["logs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ipaddress
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -27,12 +28,17 @@ from tests.deploy.kuberay import (
 )
 from tests.layout.tree import ROOT
 from workers.config import DOOR_VARIABLE, METRICS_VARIABLE
+from workers.container.network import RULES
 
 OBJECTS = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "kustomization.yaml")
 KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text("utf-8"))
 APART = {"cronjob.yaml", "rayjob.yaml"}
 """What is not applied with the rest."""
 METADATA = "169.254.0.0/16"
+NAMES = {"cidr": "169.254.20.10/32"}
+"""Where NodeLocal DNSCache answers."""
+OPERATOR = {"app.kubernetes.io/component": "kuberay-operator"}
+"""What the pods of KubeRay's operator have, by its chart and by its kustomization."""
 
 
 def node_group() -> dict[str, Any]:
@@ -207,8 +213,38 @@ def test_no_policy_lets_anybody_reach_a_metadata_service() -> None:
         for rule in policy["spec"]["egress"]:
             assert rule["to"], "a rule without a target allows everything"
             for block in (to["ipBlock"] for to in rule["to"] if "ipBlock" in to):
+                if block == NAMES:
+                    assert {each["port"] for each in rule["ports"]} == {53}
+                    continue
                 assert METADATA in block["except"]
                 assert rule["ports"]
+
+
+def test_images_can_be_built_where_the_fence_of_tasks_would_let_them() -> None:
+    every, _ = documents(FOLDER / "network-policy.yaml")
+    (rule,) = [
+        each
+        for each in every["spec"]["egress"]
+        if any(port["port"] == 80 for port in each.get("ports", ()))
+    ]
+    (block,) = (to["ipBlock"] for to in rule["to"])
+    barred = [ipaddress.ip_network(each) for each in block["except"]]
+    fenced = [each.match[each.match.index("-d") + 1] for each in RULES if "-d" in each.match]
+    assert len(fenced) >= 4
+    for each in map(ipaddress.ip_network, fenced):
+        assert any(each.subnet_of(network) for network in barred), each
+
+
+def test_names_are_resolved_and_the_operator_reaches_the_head_however_both_were_installed() -> None:
+    every, head = documents(FOLDER / "network-policy.yaml")
+    (names,) = [
+        rule
+        for rule in every["spec"]["egress"]
+        if any(each["port"] == 53 for each in rule.get("ports", ()))
+    ]
+    assert {"ipBlock": NAMES} in names["to"]
+    ((operator,),) = (rule["from"] for rule in head["spec"]["ingress"])
+    assert operator["podSelector"]["matchLabels"] == OPERATOR
 
 
 def test_the_job_gives_a_command_line_that_there_is() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pytest
@@ -22,6 +22,11 @@ class Left:
     """A queue in which nothing but a number is."""
 
     waiting: int
+    broken: str = ""
+    """The node whose breaker is open."""
+
+    def broken_since(self, nodes: Iterable[str]) -> float | None:
+        return 0.0 if set(nodes) == {self.broken} else None
 
 
 @dataclass
@@ -101,6 +106,12 @@ def test_it_is_left_to_others_only_if_they_would_be_through_before(
     waiting: int, own: Simulated, other: Simulated, may: bool
 ) -> None:
     assert may_take("own", Left(waiting), {"own": own, "other": other}) is may
+
+
+def test_nothing_is_left_to_a_quicker_node_whose_breaker_is_open() -> None:
+    nodes = {"own": pace(4, 100.0), "other": pace(4, 10.0)}
+    assert may_take("own", Left(1, broken="other"), nodes)
+    assert not may_take("own", Left(1), nodes)
 
 
 def test_a_node_alone_and_one_that_nobody_knows_take_everything() -> None:

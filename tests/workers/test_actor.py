@@ -203,11 +203,55 @@ def test_an_open_node_is_adopted_as_it_is_with_its_new_slots(tmp_path: Path) -> 
     run(test)
 
 
+def test_a_node_is_adopted_under_its_own_name_whatever_it_would_be_called_now(
+    tmp_path: Path,
+) -> None:
+    async def test() -> None:
+        actor = Simulated()
+        await opened(actor, tmp_path, node="box-1f3a9c")
+        # Its machine has come back to Ray while the one that had died was still listed.
+        again = await opened(actor, tmp_path, node="box")
+        assert (again.error, again.node) == ("", "box-1f3a9c")
+
+    run(test)
+
+
+def test_a_driver_that_comes_while_the_node_is_opened_adopts_that_same_node(
+    tmp_path: Path,
+) -> None:
+    class Slow(Simulated):
+        """The first opening takes longer than any that follows."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.assembled = 0
+            self.begun, self.goes_on = asyncio.Event(), asyncio.Event()
+
+        async def assemble(self, *given: Any) -> TrialFunction:
+            self.assembled += 1
+            self.begun.set()
+            if self.assembled == 1:
+                await self.goes_on.wait()
+            return await super().assemble(*given)
+
+    async def test() -> None:
+        actor = Slow()
+        first = asyncio.create_task(opened(actor, tmp_path))
+        await actor.begun.wait()
+        second = asyncio.create_task(opened(actor, tmp_path))
+        await asyncio.wait({second}, timeout=0.2)
+        actor.goes_on.set()
+        assert (await first).error == (await second).error == ""
+        assert actor.assembled == 1
+
+    run(test)
+
+
 def test_a_node_of_other_settings_is_not_adopted(tmp_path: Path) -> None:
     async def test() -> None:
         actor = Simulated()
         await opened(actor, tmp_path)
-        other = await opened(actor, tmp_path, node="n2")
+        other = await opened(actor, tmp_path, store=f"file://{tmp_path}/other")
         assert "other settings" in other.error
         assert await actor.protocol() == protocol_version()
 

@@ -177,7 +177,7 @@ class ImageBuilder:
         def take(left: Deadline) -> str:
             told = self._api.image(tag, left.left_s())
             image = str(told["Id"])
-            if ownership.proves(tag, told["Config"]["Labels"] or {}):
+            if ownership.proves(tag, told["Config"].get("Labels") or {}):
                 self._api.tag_image(image, tag, left.left_s())
             return image
 

@@ -74,7 +74,7 @@ def remove_image(api: DockerApi, directory: Path, tag: str, deadline: Deadline) 
     with unheld(directory, image_hold(tag)) as free:
         if not free:
             return False
-        labels = api.image(tag, deadline.left_s())["Config"]["Labels"] or {}
+        labels = api.image(tag, deadline.left_s())["Config"].get("Labels") or {}
         try:
             api.remove_image(tag, _may_prune(api, labels, deadline), deadline.left_s())
         except ConflictError:  # a container of it was made a moment ago

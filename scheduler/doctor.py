@@ -175,7 +175,9 @@ async def _image_id(engine: DockerEngine, reference: str | None) -> str | None:
 def base_finding(reference: str | None, image: str | None) -> Finding:
     """The base image, and whether it is the real one or what set-up built for want of it."""
     if reference is None:
-        return Finding("base image", "fail", "none was chosen yet", "run `bash deploy/setup.sh`")
+        found = "no APIARY_BASE_IMAGE is set, and this folder has no .apiary/base-image"
+        todo = "start in the checkout, after `bash deploy/setup.sh`"
+        return Finding("base image", "fail", found, todo)
     if image is None:
         todo = "run `bash deploy/setup.sh`, or name another in APIARY_BASE_IMAGE"
         return Finding("base image", "fail", f"{reference} is not in this engine", todo)
@@ -272,8 +274,10 @@ def store_finding(url: str) -> Finding:
     except StoreUrlError as error:
         return Finding("store", "fail", str(error), "correct --store or APIARY_STORE")
     except StoreError as error:
-        todo = "check address, credentials and clock; with S3, the bucket must exist"
-        return Finding("store", "fail", str(error), todo)
+        todo = "check address, credentials and clock; the bucket must exist"
+        if url.startswith("file:"):
+            todo = "name a folder in which this user may write, by --store or APIARY_STORE"
+        return Finding("store", "fail", f"{url}: {error}", todo)
     if problem:
         todo = "use a store with conditional writes: without them a result could count twice"
         return Finding("store", "fail", f"{url}: {problem}", todo)

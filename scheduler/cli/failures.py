@@ -11,7 +11,7 @@ from scheduler.report.sides import NotComparableError
 from workers.container.interface import ContainerError, NoEngineError
 from workers.contract.base import FormatError
 from workers.exposition import MetricsAddressError
-from workers.storage.interface import StoreError
+from workers.storage.interface import MissingKeyError, StoreError
 from workers.storage.open import StoreUrlError
 
 _CODES: tuple[tuple[type[BaseException], Exit], ...] = (
@@ -41,4 +41,6 @@ def advice_on(error: BaseException) -> str:
     """Where to look next, for an error whose own words do not say so; else empty."""
     if isinstance(error, NoEngineError):
         return "`apiary doctor` says what this machine needs"
+    if isinstance(error, StoreError) and not isinstance(error, MissingKeyError):
+        return "`apiary doctor`, with the same --store, says whether this store can be used"
     return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ from rich.text import Text
 
 from scheduler.claim_format import at_work, read_beat
 from scheduler.claims import Watch
-from scheduler.cli.exits import Exit, UsageFault
-from scheduler.cli.names import find_sweep
+from scheduler.cli.exits import Exit
+from scheduler.cli.names import check_attempt, find_sweep
 from scheduler.cli.options import (
     data_console,
     human_console,
@@ -57,8 +56,8 @@ def command(
     SWEEP is an id, a unique prefix of one, or `latest`. Lines of several machines stand in the
     order of their clocks. Of one attempt, the files with its agents' own logs are named as well.
     """
-    if attempt is not None and not re.fullmatch(r"[0-9a-f]{2,32}", attempt):
-        raise UsageFault(f"{attempt!r} is no attempt: write 2 to 32 hex digits of its id")
+    if attempt is not None:
+        check_attempt(attempt)
     store = opened(store_url)
     name = find_sweep(store, sweep)
     reader = JournalReader(store, name, Wanted(attempt or "", node or ""))

@@ -55,14 +55,26 @@ def find_sweep(store: Store, name: str) -> str:
     raise UsageFault(f"{store.url}: there is no sweep {name!r}; {hint}")
 
 
+def check_attempt(name: str) -> None:
+    """Refuses what no attempt's id begins with.
+
+    Raises:
+        UsageFault: it is not 2 to 32 hex digits.
+    """
+    if not re.fullmatch(r"[0-9a-f]{2,32}", name):
+        raise UsageFault(
+            f"{name!r} is no attempt: write 2 to 32 hex digits of its id; the report of a sweep "
+            "and `apiary serve` list them"
+        )
+
+
 def find_attempt(store: Store, name: str, sweep: str | None) -> AttemptName:
     """The attempt that a prefix means, in one sweep or, the latest first, in all.
 
     Raises:
         UsageFault: none or several are meant.
     """
-    if not re.fullmatch(r"[0-9a-f]{2,32}", name):
-        raise UsageFault(f"{name!r} is no attempt: write 2 to 32 hex digits of its id")
+    check_attempt(name)
     sweeps = list_sweeps(store)[::-1] if sweep is None else [find_sweep(store, sweep)]
     for each in sweeps:
         meant = sorted(set(_attempts(store, each, name)))
@@ -80,8 +92,7 @@ def find_planned(store: Store, name: str, sweep: str | None) -> Subject:
     Raises:
         UsageFault: none or several are meant.
     """
-    if not re.fullmatch(r"[0-9a-f]{2,32}", name):
-        raise UsageFault(f"{name!r} is no attempt: write 2 to 32 hex digits of its id")
+    check_attempt(name)
     sweeps = list_sweeps(store)[::-1] if sweep is None else [find_sweep(store, sweep)]
     for each in sweeps:
         try:

@@ -112,7 +112,9 @@ def announce(plan: Plan) -> None:
         human.print(relay_line(plan.deployment, plan.relay_seen), markup=False, soft_wrap=True)
     if plan.base_image is None:
         human.print(
-            "! no base image was chosen: task images are built on what they name themselves"
+            "! no base image was chosen (`apiary doctor`): task images are built on what they name "
+            "themselves",
+            soft_wrap=True,
         )
     conditions = len(plan.conditions) - len(plan.canaries)
     canaries = f", {plan.canary_attempts} of them canaries" if plan.canaries else ""

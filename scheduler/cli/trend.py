@@ -107,7 +107,7 @@ def _runs(trend: list[TrendRecord]) -> Table:
             record.due,
             Text(outcome, style=STYLES.get(outcome, "yellow")),
             ", ".join(rate_text(each.coverage) for each in record.conditions),
-            f"{sum(each.cost_usd for each in record.conditions):.2f} $",
+            f"${sum(each.cost_usd for each in record.conditions):.2f}",
             Text(why),
         )
     return table

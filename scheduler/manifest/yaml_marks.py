@@ -53,6 +53,8 @@ def _syntax_fault(error: yaml.MarkedYAMLError, file: str) -> ManifestFault:
     mark = error.problem_mark or error.context_mark
     line = None if mark is None else mark.line + 1
     parts = [part for part in (error.context, error.problem) if part]
+    if error.problem and r"'\t'" in error.problem:
+        parts = ["a tab stands where YAML takes spaces only"]
     return ManifestFault(file, line, "", f"not YAML: {', '.join(parts)}")
 
 

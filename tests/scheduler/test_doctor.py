@@ -82,7 +82,7 @@ def test_ray_must_be_new_enough(version: str | None, state: str) -> None:
         ("python:3.12-slim-bookworm", "sha256:ab", "ok", "(pulled)"),
         ("apiary-base:bookworm", "sha256:ab", "ok", "(local fallback)"),
         ("apiary-base:bookworm", None, "fail", "is not in this engine"),
-        (None, None, "fail", "none was chosen yet"),
+        (None, None, "fail", "this folder has no .apiary/base-image"),
     ],
 )
 def test_the_base_image_is_told_honestly(
@@ -109,6 +109,13 @@ def test_clocks_that_part_are_a_fault(engine_time: str, state: str) -> None:
 def test_a_store_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
     assert store_finding(f"file://{tmp_path}").state == "ok"
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_that_takes_no_files_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    finding = store_finding(f"file://{tmp_path}/file/store")
+    assert finding.state == "fail" and f"{tmp_path}/file/store" in finding.found
+    assert "may write" in finding.todo and "bucket" not in finding.todo
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "file://relative/path"])

@@ -40,3 +40,8 @@ def test_every_kind_of_error_has_its_code(error: BaseException, code: Exit) -> N
 def test_an_engine_that_is_not_there_sends_to_the_doctor() -> None:
     assert "apiary doctor" in advice_on(NoEngineError("connect to the Docker engine"))
     assert advice_on(ContainerError("no such image")) == ""
+
+
+def test_a_store_that_fails_sends_to_the_doctor_and_a_missing_object_does_not() -> None:
+    assert "apiary doctor" in advice_on(StoreError("create 'a': Permission denied"))
+    assert advice_on(MissingKeyError("get 'a': there is no such object")) == ""

@@ -65,6 +65,7 @@ def test_a_prefix_names_an_attempt_of_any_sweep(store: Store, name: str, attempt
         ("ff", None, "no attempt that has run"),
         ("aba", "a", "no attempt that has run"),
         ("a", None, "2 to 32 hex digits"),
+        ("latest", None, "`apiary serve` list them"),
         ("../x", None, "2 to 32 hex digits"),
     ],
 )

@@ -140,7 +140,7 @@ def test_list_and_trend(
     assert "30 2 * * * Europe/Berlin" in capsys.readouterr().out
     assert run_cli(["trend", "nightly"]) == 0
     text = capsys.readouterr().out
-    assert "███" in text and "alpha · one" in text
+    assert "███" in text and "alpha · one" in text and "$0.00" in text
     assert run_cli(["trend", "nightly", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 3
     assert run_cli(["trend", "nightly", "--html", str(tmp_path / "t.html")]) == 0

@@ -217,7 +217,10 @@ def test_under_agent_who_lives_on_is_named(tmp_path: Path, attack: str) -> None:
     source = task_of(tmp_path, "count-words", "agent")
     ended = run(tmp_path, source, f"{MISCOUNT}; {ATTACKS[attack]}; sleep 0.5")
     record = ended.end.record
-    assert record.verdict is not Verdict.INVALID, record
+    if attack == "double fork":
+        assert record.verdict is not Verdict.INVALID, record
+    else:  # what lives on may be writing the reward just when it is read
+        assert record.cause in (Cause.NONE, Cause.WRONG, Cause.REWARD_MALFORMED), record
     assert (record.freeze, record.graded_live) == ("agent", True)
     assert any("trap" in survivor for survivor in record.survivors), record.survivors
     assert not any(AGENT in survivor for survivor in record.survivors)

@@ -15,6 +15,7 @@ from typing import Any, TextIO, TypeVar, cast
 import click
 from rich.console import Console
 
+from scheduler.manifest import BUDGET_FLAGS
 from scheduler.settings import Settings, read_settings
 from workers.journal import FORMATS
 from workers.storage import Store, open_store
@@ -158,6 +159,35 @@ def metrics_options(function: F) -> F:
     wrapped: Any = with_metrics
     for option in reversed(options):
         wrapped = option(wrapped)
+    return cast(F, wrapped)
+
+
+def budget_options(function: F) -> F:
+    """``--budget-usd`` and its like, given to the command as ``budget``.
+
+    By the names of ``SweepBudget``, and only what was said.
+    """
+
+    @functools.wraps(function)
+    def with_budget(*values: Any, **named: Any) -> Any:
+        said = {name: named.pop(name) for name in BUDGET_FLAGS}
+        budget = {name: limit for name, limit in said.items() if limit is not None}
+        return function(*values, budget=budget, **named)
+
+    tokens = click.IntRange(min=1)
+    kinds: dict[str, tuple[click.ParamType[Any], str]] = {
+        "max_cost_usd": (
+            click.FloatRange(min=0, min_open=True),
+            "What the whole sweep may cost in dollars, what is spent already included.",
+        ),
+        "max_calls": (tokens, "Likewise, its model calls."),
+        "max_input_tokens": (tokens, "Likewise, its tokens in."),
+        "max_output_tokens": (tokens, "Likewise, its tokens out."),
+    }
+    wrapped: Any = with_budget
+    for name, flag in reversed(BUDGET_FLAGS.items()):
+        kind, told = kinds[name]
+        wrapped = click.option(flag, name, type=kind, help=told)(wrapped)
     return cast(F, wrapped)
 
 

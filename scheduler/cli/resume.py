@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 from scheduler.cli.names import find_sweep
 from scheduler.cli.options import (
     MetricsOptions,
+    budget_options,
     check_scaling,
     human_console,
     json_option,
@@ -60,16 +62,7 @@ from workers.journal import LogFormat
     type=click.Choice([cause.value for cause in DEADLY_CAUSES]),
     help="As --retry-dead, only for attempts whose last try ended for this cause; repeatable.",
 )
-@click.option(
-    "--budget-usd",
-    type=click.FloatRange(min=0, min_open=True),
-    help="What the whole sweep may cost from now on, what is spent included.",
-)
-@click.option("--budget-calls", type=click.IntRange(min=1), help="Likewise, its model calls.")
-@click.option("--budget-input-tokens", type=click.IntRange(min=1), help="Likewise, its tokens in.")
-@click.option(
-    "--budget-output-tokens", type=click.IntRange(min=1), help="Likewise, its tokens out."
-)
+@budget_options
 @ray_option
 @scale_option
 @metrics_options
@@ -82,10 +75,7 @@ def command(
     n_concurrent: int | None,
     retry_dead: bool,
     causes: tuple[str, ...],
-    budget_usd: float | None,
-    budget_calls: int | None,
-    budget_input_tokens: int | None,
-    budget_output_tokens: int | None,
+    budget: Mapping[str, float],
     ray_address: str | None,
     max_nodes: int | None,
     metrics: MetricsOptions,
@@ -106,17 +96,12 @@ def command(
     settings = read_settings()
     store = opened(store_url, settings)
     lock = read_locks(store, find_sweep(store, sweep))[-1]
-    given = {
-        "max_cost_usd": budget_usd,
-        "max_calls": budget_calls,
-        "max_input_tokens": budget_input_tokens,
-        "max_output_tokens": budget_output_tokens,
-    }
-    budget = lock.budget.model_copy(update={k: v for k, v in given.items() if v is not None})
     endpoints = None if endpoint_config is None else load_endpoints(endpoint_config)
     plan = plan_from_lock(lock, endpoints=endpoints)
     wished_lock = revised(
-        lock, budget=budget, endpoints=None if endpoints is None else plan.spec.endpoints
+        lock,
+        budget=lock.budget.model_copy(update=budget),
+        endpoints=None if endpoints is None else plan.spec.endpoints,
     )
     if wished_lock != lock:
         before, lock = lock, write_next(store, wished_lock, datetime.now(UTC))

@@ -13,6 +13,7 @@ import click
 
 from scheduler.cli.exits import UsageFault
 from scheduler.cli.names import find_sweep
+from scheduler.cli.options import budget_options
 from scheduler.growth import Growth, grow
 from scheduler.lock import read_locks
 from scheduler.manifest import LoadedSweep, Overrides, load_sweep, sweep_from_flags
@@ -141,6 +142,7 @@ class SweepFlags:
     seed: int | None
     agent: str | None
     agent_bin_dir: str | None
+    budget: Mapping[str, float]
     timeout_multiplier: float | None
     agent_timeout_multiplier: float | None
     verifier_timeout_multiplier: float | None
@@ -178,6 +180,7 @@ class SweepFlags:
             relay_url=self.relay_url,
             relay_owner_key_env=self.relay_owner_key_env,
             relay_gateway=self.relay_gateway,
+            budget=self.budget,
             multipliers=self.multipliers,
         )
         if self.sweep_file is not None:
@@ -205,6 +208,7 @@ def sweep_flags(function: F) -> F:
         flags = SweepFlags(**{name: given.pop(name) for name in names})
         return function(flags=flags, **given)
 
+    gathered = budget_options(gathered)
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
     return gathered  # type: ignore[return-value]  # same signature but for the gathered flags

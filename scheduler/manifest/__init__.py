@@ -20,6 +20,7 @@ from scheduler.manifest.faults import FaultList, ManifestError, ManifestFault
 from scheduler.manifest.inputs import SweepInputs, read_inputs
 from scheduler.manifest.selection import ChosenTask, choose_tasks
 from scheduler.manifest.sweep import (
+    BUDGET_FLAGS,
     CanaryRule,
     ConditionUse,
     LoadedSweep,
@@ -33,6 +34,7 @@ from scheduler.manifest.sweep import (
 from scheduler.manifest.task import load_task
 
 __all__ = [
+    "BUDGET_FLAGS",
     "CanaryInput",
     "CanaryRule",
     "ChosenTask",

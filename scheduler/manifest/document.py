@@ -50,6 +50,8 @@ class Document:
         flag = self._flag(place)
         if flag is not None:
             return ManifestFault(COMMAND_LINE, None, flag, message, nearest)
+        if self._is_of_flags(place):
+            return ManifestFault(COMMAND_LINE, None, field_text(place), message, nearest)
         mark = self._mark(place)
         line = None if mark is None else mark.line
         return ManifestFault(self.file, line, field_text(place), message, nearest)
@@ -59,6 +61,15 @@ class Document:
             if place[:length] in self.flags:
                 return self.flags[place[:length]]
         return None
+
+    def _is_of_flags(self, place: Place) -> bool:
+        """Whether it lacks in a mapping that flags alone made."""
+        for length in range(len(place), 0, -1):
+            if place[:length] in self.keys or place[:length] in self.values:
+                return False
+            if any(said[:length] == place[:length] for said in self.flags):
+                return True
+        return False
 
     def _mark(self, place: Place) -> Mark | None:
         for length in range(len(place), -1, -1):

@@ -59,6 +59,15 @@ class SweepBudget(Strict):
     max_output_tokens: PositiveInt | None = None
 
 
+BUDGET_FLAGS = {
+    "max_cost_usd": "--budget-usd",
+    "max_calls": "--budget-calls",
+    "max_input_tokens": "--budget-input-tokens",
+    "max_output_tokens": "--budget-output-tokens",
+}
+"""What the command line calls them."""
+
+
 class ConditionUse(Strict):
     """One item of ``conditions``; a path alone stands for an item with nothing else."""
 
@@ -146,6 +155,8 @@ class Overrides:
     relay_url: str | None = None
     relay_owner_key_env: str | None = None
     relay_gateway: str | None = None
+    budget: Mapping[str, float] = field(default_factory=dict)
+    """By the names of ``SweepBudget``."""
     multipliers: Mapping[str, float] = field(default_factory=dict)
     """By the names of ``TimeoutMultipliers``."""
 
@@ -166,6 +177,9 @@ class Overrides:
             ("relay", "url"): ("--relay-url", self.relay_url),
             ("relay", "owner_key_env"): ("--relay-owner-key-env", self.relay_owner_key_env),
             ("relay", "gateway"): ("--relay-gateway", self.relay_gateway),
+            **{
+                ("budget", name): (BUDGET_FLAGS[name], limit) for name, limit in self.budget.items()
+            },
             **{
                 ("timeout_multipliers", name): (
                     f"--{name.replace('_', '-')}-timeout-multiplier",

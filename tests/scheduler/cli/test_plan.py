@@ -12,6 +12,7 @@ from scheduler.cli import run_cli
 from scheduler.cli.exits import Exit
 from scheduler.lock import read_lock
 from scheduler.lock_plan import plan_from_lock
+from scheduler.manifest import SweepBudget
 from scheduler.report.power import assumed_spread, minimum_detectable
 from tests.scheduler.cli.builders import FakeDriver, World
 from tests.scheduler.manifest.builders import write_condition, write_task
@@ -261,6 +262,25 @@ def test_multipliers_of_all_and_of_one(world: World, capsys: pytest.CaptureFixtu
     )
     assert "frozen at the sweep's start as 2.0, so it cannot become 3.0" in capsys.readouterr().err
     assert run_cli(["plan", str(world.sweep), "--into", sweep]) == 0
+
+
+def test_flags_bound_the_whole_sweep(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--budget-usd", "0.5", "--budget-calls", "7"]
+    assert run_cli(["run", str(world.sweep), "--lock-only", "--json", *flags]) == 0
+    sweep = json.loads(capsys.readouterr().out.splitlines()[-1])["sweep"]
+    assert read_lock(world.store, sweep, 1).budget == SweepBudget(max_cost_usd=0.5, max_calls=7)
+    assert run_cli(["run", str(world.sweep), "--into", sweep, "--lock-only", *flags[:2]]) == 0
+    assert run_cli(["plan", str(world.sweep), "--budget-usd", "0"]) == 2
+    assert "0 is not in the range" in capsys.readouterr().err
+
+
+def test_what_only_flags_say_is_the_command_lines_fault(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(["plan", str(world.sweep), "--relay-url", "wss://relay.example.org"]) == 2
+    told = capsys.readouterr().err
+    assert "command line" in told and "owner_key_env" in told
+    assert f"{world.sweep.name}:1" not in told
 
 
 @pytest.mark.parametrize(

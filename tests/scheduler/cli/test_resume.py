@@ -101,8 +101,9 @@ def test_a_store_that_fails_under_a_sweep_is_told_with_what_to_do(
 
     driver.during = fail
     assert run_cli(["run", str(world.sweep)]) == Exit.INFRASTRUCTURE
-    *_, error, hint = capsys.readouterr().err.splitlines()
+    *_, error, hint, look = capsys.readouterr().err.splitlines()
     assert error == "✗ put 'x': nobody is there"
+    assert "`apiary doctor`" in look
     sweep = driver.calls[0]["plan"].sweep
     assert hint == f"✗ once the store answers again: apiary resume {sweep}"
 
@@ -129,6 +130,6 @@ def test_why_a_sweep_ended_is_told_even_if_its_report_cannot_be_written(
 
     driver.state, driver.during = "infrastructure", spoil
     assert run_cli(["run", str(world.sweep)]) == Exit.INFRASTRUCTURE
-    reason, _, hint = capsys.readouterr().err.splitlines()[-3:]
+    reason, _, hint, _ = capsys.readouterr().err.splitlines()[-4:]
     assert reason == "✗ Docker is gone"
     assert hint.startswith("✗ once the store answers again: apiary resume ")

@@ -115,7 +115,7 @@ def test_a_job_on_pods_of_the_shipped_files_runs_an_attempt(tmp_path: Path) -> N
         (look,) = re.findall(r"-c ray-head -- (ray job logs .*) JOB$", _page(), re.MULTILINE)
         asked = [word for word in look.split() if word != "--follow"]
         _, log = ask(head.containers["ray-head"], *asked, name)
-        assert "sweep demo-" in log
+        assert '"sweep": "demo-' in log
         assert "sweep demo-" not in at.logs()
         (result,) = store.glob("sweeps/*/attempts/*/*/result.json")
         record = json.loads(result.read_text("utf-8"))

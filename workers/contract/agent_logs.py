@@ -1,6 +1,8 @@
 """How a try keeps what its agents wrote: a file each, or one archive where these are many.
 
-A store is paid by the object, and an attempt is to cost twelve at most, the commit included.
+A store is paid by the object, and an attempt is to cost twelve at most: evidence, its timeline, the
+ledger, reward and details, the record and the commit are seven, a task's input and what the tests
+printed two more.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from workers.contract.base import FormatError
 
 FOLDER = "logs/agents/"
 ARCHIVE = "logs/agents.zip"
-MOST_FILES = 4
-"""Kept as files; more go into the archive."""
+MOST_FILES = 3
+"""Kept as files, as many as an agent alone leaves; more go into the archive."""
 _BROKEN = (
     zipfile.BadZipFile,
     EOFError,

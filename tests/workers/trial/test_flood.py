@@ -92,7 +92,9 @@ def assert_bounded(here: Stage, peak: Peak, end: TrialEnd) -> None:
 
 
 def test_a_gigabyte_in_the_agents_log_is_cut_while_it_is_written(tmp_path: Path) -> None:
-    flood = f"yes 0123456789abcde | head -c {GIB} >> /logs/agents/solo-1.stdout.log"
+    # No faster than a disk: memory takes a gigabyte between two looks at the folder.
+    part = "yes 0123456789abcde | head -c 16777216 >> /logs/agents/solo-1.stdout.log; sleep 0.05"
+    flood = f"for part in $(seq {GIB // 2**24}); do {part}; done"
     end, here, peak = run_trial(tmp_path, flood, SAY)
     assert_bounded(here, peak, end)
     kept = here.stored(end, STDOUT)

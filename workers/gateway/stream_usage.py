@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from workers.gateway.usage import END_OF_LINE
+
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\n\r"
 _FIELD, _PART = "stream_options", "include_usage"
 
 
-_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
 _END_OF_EVENT = re.compile(rb"\n\r?\n|\r\r")
 LONGEST = 256 * 1024
 """Bytes of a usage chunk; an event that is longer is none, and passes as it comes."""
@@ -126,7 +127,7 @@ class UsageHider:
 
 
 def _is_usage_only(event: bytes) -> bool:
-    lines = _END_OF_LINE.split(event)
+    lines = END_OF_LINE.split(event)
     data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
     if b'"usage"' not in data:
         return False

@@ -12,7 +12,8 @@ from workers.gateway.reading import MALFORMED, Reading, read_body, read_event
 
 _DONE = b"[DONE]"
 _BOM = b"\xef\xbb\xbf"
-_END_OF_LINE = re.compile(rb"\r\n|\n|\r")
+END_OF_LINE = re.compile(rb"\r\n|\n|\r")
+"""Of server-sent events (WHATWG HTML §9.2)."""
 
 
 class UsageReader:
@@ -61,7 +62,7 @@ class UsageReader:
         data = bytes(self._body)
         # The end of a line may be cut in two.
         whole = data.removesuffix(b"\r")
-        *lines, rest = _END_OF_LINE.split(whole)
+        *lines, rest = END_OF_LINE.split(whole)
         self._body = bytearray(rest + data[len(whole) :])
         for line in lines:
             if self._is_first_line:

@@ -29,7 +29,7 @@ from workers.gateway import GatewayError
 from workers.nostr.event import Event
 from workers.relay import RelayError
 from workers.trial.errors import PhaseError, cause_of_relay, deadline, is_disk_full
-from workers.trial.files import Kept, UnsafeFileError, read_head_and_tail
+from workers.trial.files import read_log
 from workers.trial.handoff import Collected, Driven, Job, Provisioned
 from workers.trial.soundness import unsound_because
 
@@ -291,20 +291,16 @@ def keep_trail(job: Job, provisioned: Provisioned) -> dict[str, int]:
     for agent in provisioned.agents:
         for suffix in ("stdout.log", "stderr.log", "exit.json"):
             name = f"{agent.id}.{suffix}"
-            try:
-                kept = read_head_and_tail(job.folder.agent_logs / name, job.sweep.limits.log_bytes)
-            except FileNotFoundError:
-                continue
-            except UnsafeFileError as error:
-                kept = Kept(f"[{error}]\n".encode(), 0)
+            kept = read_log(job.folder.agent_logs / name, job.sweep.limits.log_bytes)
             if kept.data:
-                logs[name] = job.secrets.strike(kept.data)
+                logs[name] = kept.data
             if kept.dropped:
                 dropped[agent_logs.FOLDER + name] = kept.dropped
     if len(logs) > agent_logs.MOST_FILES:
-        logs = {agent_logs.ARCHIVE: agent_logs.pack(logs)}
-    else:
-        logs = {agent_logs.FOLDER + name: data for name, data in logs.items()}
+        # Before they are packed: what is struck out changes a log's length.
+        struck = {name: job.secrets.strike(data) for name, data in logs.items()}
+        job.folder.write(agent_logs.ARCHIVE, agent_logs.pack(struck), job.secrets)
+        return dropped
     for name, data in logs.items():
-        job.folder.write(name, data, job.secrets)
+        job.folder.write(agent_logs.FOLDER + name, data, job.secrets)
     return dropped

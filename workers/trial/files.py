@@ -207,6 +207,16 @@ def read_head_and_tail(path: Path, max_bytes: int) -> Kept:
     return Kept(head + f"\n[{dropped} bytes left out]\n".encode() + tail, dropped)
 
 
+def read_log(path: Path, max_bytes: int) -> Kept:
+    """Head and tail of a log, nothing where there is none, or why it is not to be read."""
+    try:
+        return read_head_and_tail(path, max_bytes)
+    except FileNotFoundError:
+        return Kept(b"", 0)
+    except UnsafeFileError as error:
+        return Kept(f"[{error}]\n".encode(), 0)
+
+
 class LogTail:
     """Reads what was added to a log since the last look."""
 

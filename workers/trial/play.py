@@ -32,7 +32,7 @@ from workers.trial import decide
 from workers.trial.disk_watch import DiskWatch
 from workers.trial.errors import PhaseError, check_room, deadline
 from workers.trial.facts import Facts
-from workers.trial.files import UnsafeFileError, read_head_and_tail
+from workers.trial.files import read_log
 from workers.trial.freeze import freeze_played, named
 from workers.trial.handoff import Ending, Job, PlayedOut, Prepared, Tools, Unverified, Verified
 from workers.trial.launch import AGENT_LOGS, DEATH_S, GRACE_S, state_mounts
@@ -228,13 +228,7 @@ class Play:
         """Keeps the solution's output among the try's files; blocks."""
         job = self._job
         name = f"logs/agents/{LOG}"
-        try:
-            kept = read_head_and_tail(job.folder.agent_logs / LOG, job.sweep.limits.log_bytes)
-        except FileNotFoundError:
-            return
-        except UnsafeFileError as error:
-            job.folder.write(name, f"[{error}]\n".encode(), job.secrets)
-            return
+        kept = read_log(job.folder.agent_logs / LOG, job.sweep.limits.log_bytes)
         job.folder.write_log(name, kept.data, job.secrets)
         if kept.dropped:
             self._facts.log_bytes_dropped = {name: kept.dropped}

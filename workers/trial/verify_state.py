@@ -28,7 +28,7 @@ from workers.container.interface import (
 )
 from workers.contract.outcome import Cause
 from workers.trial.errors import PhaseError
-from workers.trial.files import UnsafeFileError, read_guarded, read_head_and_tail
+from workers.trial.files import UnsafeFileError, read_guarded, read_log
 from workers.trial.handoff import OWN_VARIABLES, Unverified, Verified
 from workers.trial.script import command_of, into_file
 from workers.trial.verify import (
@@ -167,14 +167,8 @@ async def _filled(folder: Path, bound: int) -> None:
 
 
 def _keep_output(verification: Verification) -> None:
-    try:
-        kept = read_head_and_tail(verification.folder.verifier_logs / OUTPUT_NAME, OUTPUT_BYTES)
-        data = kept.data
-    except FileNotFoundError:
-        data = b""
-    except UnsafeFileError as error:
-        data = f"[{error}]\n".encode()
-    verification.folder.write_log("logs/verifier/output.log", data, verification.secrets)
+    kept = read_log(verification.folder.verifier_logs / OUTPUT_NAME, OUTPUT_BYTES)
+    verification.folder.write_log("logs/verifier/output.log", kept.data, verification.secrets)
 
 
 def _word(verification: Verification, exit_code: int) -> Verified | Unverified:
